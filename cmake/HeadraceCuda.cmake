@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+# Finds the CUDA toolkit where there is one. HEADRACE_HAVE_CUDA tells whether the module is built.
+set(HEADRACE_HAVE_CUDA OFF)
+if(NOT HEADRACE_CUDA STREQUAL "OFF" AND NOT HEADRACE_SANITIZE)
+    include(CheckLanguage)
+    check_language(CUDA)
+    if(CMAKE_CUDA_COMPILER)
+        set(CMAKE_CUDA_ARCHITECTURES ${HEADRACE_CUDA_ARCHITECTURES})
+        set(CMAKE_CUDA_STANDARD 17)
+        set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+        enable_language(CUDA)
+        find_package(CUDAToolkit REQUIRED)
+        set(HEADRACE_HAVE_CUDA ON)
+    elseif(HEADRACE_CUDA STREQUAL "ON")
+        message(FATAL_ERROR "HEADRACE_CUDA is ON and no CUDA compiler was found")
+    endif()
+endif()
+message(STATUS "CUDA module: ${HEADRACE_HAVE_CUDA}")

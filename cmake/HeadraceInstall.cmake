@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+# What `cmake --install` puts where, and the files by which others find it.
+include(CMakePackageConfigHelpers)
+
+install(TARGETS headrace headrace-trace EXPORT headrace-targets)
+install(TARGETS headrace-cli)
+install(DIRECTORY include/headrace DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(EXPORT headrace-targets NAMESPACE headrace:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/headrace)
+
+configure_package_config_file(cmake/headrace-config.cmake.in headrace-config.cmake
+    INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/headrace)
+write_basic_package_version_file(headrace-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/headrace-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/headrace-config-version.cmake
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/headrace)
+
+foreach(library headrace headrace-trace)
+    set(PC_NAME ${library})
+    configure_file(cmake/library.pc.in ${library}.pc @ONLY)
+    install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${library}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endforeach()

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+# A room is a folder of src/ with one purpose. headrace_room(NAME [LIBRARIES …]) makes an object library of its .c files;
+# the two libraries and the tests are put together from rooms.
+function(headrace_room name)
+    cmake_parse_arguments(ROOM "" "" "LIBRARIES;DEFINITIONS" ${ARGN})
+    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.c)
+    string(REPLACE "/" "_" target "room_${name}")
+    if(NOT sources)
+        add_library(${target} INTERFACE)
+    else()
+        add_library(${target} OBJECT ${sources})
+        target_link_libraries(${target} PRIVATE headrace_flags Threads::Threads ${ROOM_LIBRARIES})
+        target_compile_definitions(${target} PRIVATE ${ROOM_DEFINITIONS})
+        target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+    endif()
+    set_property(GLOBAL APPEND PROPERTY HEADRACE_ROOMS ${target})
+    set_property(GLOBAL PROPERTY HEADRACE_LIBRARIES_${target} "${ROOM_LIBRARIES}")
+endfunction()
+
+# Puts rooms into a library: their objects, and the libraries that they need.
+function(headrace_add_rooms target)
+    foreach(name ${ARGN})
+        string(REPLACE "/" "_" room "room_${name}")
+        get_target_property(type ${room} TYPE)
+        if(type STREQUAL "OBJECT_LIBRARY")
+            target_sources(${target} PRIVATE $<TARGET_OBJECTS:${room}>)
+        endif()
+        get_property(libraries GLOBAL PROPERTY HEADRACE_LIBRARIES_${room})
+        target_link_libraries(${target} PRIVATE ${libraries})
+    endforeach()
+endfunction()

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where data comes from and goes to: sources and sinks, and the files that Headrace reads and writes itself.
+ */
+#ifndef HEADRACE_IO_H
+#define HEADRACE_IO_H
+
+#include <headrace/dtype.h>
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HR_LENGTH_UNKNOWN UINT64_MAX
+
+/*
+ * A source of bytes. A program may fill one of its own: `read` alone is enough. Offsets count from the
+ * array's first byte, not the file's.
+ */
+typedef struct hr_source {
+    size_t size; /* sizeof(hr_source) */
+    void *self;
+    uint64_t bytes;   /* in all, or HR_LENGTH_UNKNOWN */
+    bool sequential;  /* offsets only grow, one read at a time (a pipe); otherwise several threads read at
+                         once, anywhere */
+    const void *data; /* not null: the whole lies in memory here, `read` may be null, and a CPU device works
+                         on it in place */
+    /*
+     * Reads up to `bytes` at `offset` into `buffer`, blocking. HR_OK with *got = bytes, or fewer only at the
+     * end of a source of unknown length; HR_END with *got = 0 past it.
+     */
+    hr_status (*read)(void *self, uint64_t offset, void *buffer, uint64_t bytes, uint64_t *got,
+                      hr_error *error);
+    /* Optional: `rows` rows of row_bytes, from `offset` on every src_pitch, to buffer every dst_pitch. Null:
+     * done through `read`. */
+    hr_status (*read_rows)(void *self, uint64_t offset, uint64_t row_bytes, uint64_t rows, uint64_t src_pitch,
+                           void *buffer, uint64_t dst_pitch, hr_error *error);
+    /* Optional: the buffers that reads will use, told once before the first (for registered buffers). May be
+     * ignored. */
+    void (*prepare)(void *self, void *const *buffers, const uint64_t *bytes, uint32_t count);
+    /* Optional: a hint that [offset, offset + bytes) will be read soon. */
+    void (*will_need)(void *self, uint64_t offset, uint64_t bytes);
+    void (*close)(void *self); /* null if there is nothing to close */
+} hr_source;
+#define HR_SOURCE_INIT                                   \
+    {                                                    \
+        sizeof(hr_source), 0, 0, false, 0, 0, 0, 0, 0, 0 \
+    }
+
+/* A sink of bytes. `write` alone is enough. */
+typedef struct hr_sink {
+    size_t size; /* sizeof(hr_sink) */
+    void *self;
+    bool sequential; /* offsets only grow, one write at a time */
+    void *data;      /* not null: the result lies in memory here, and a CPU device writes it in place */
+    hr_status (*write)(void *self, uint64_t offset, const void *buffer, uint64_t bytes, hr_error *error);
+    hr_status (*write_rows)(void *self, uint64_t offset, uint64_t row_bytes, uint64_t rows,
+                            uint64_t dst_pitch, const void *buffer, uint64_t src_pitch, hr_error *error);
+    void (*prepare)(void *self, void *const *buffers, const uint64_t *bytes, uint32_t count);
+    /* Optional, called once when all is written, before the run reports success. `bytes` is what was written
+     * in all. */
+    hr_status (*finish)(void *self, uint64_t bytes, hr_error *error);
+    /* Optional, called once instead of finish when the run failed or was cancelled: leave nothing behind. */
+    void (*discard)(void *self);
+    void (*close)(void *self); /* called last, in both cases, by whoever opened the sink */
+} hr_sink;
+#define HR_SINK_INIT                                   \
+    {                                                  \
+        sizeof(hr_sink), 0, false, 0, 0, 0, 0, 0, 0, 0 \
+    }
+
+/* Memory as a source or a sink; the memory stays the caller's. */
+HR_API hr_source hr_source_from_memory(const void *data, uint64_t bytes);
+HR_API hr_sink hr_sink_to_memory(void *data, uint64_t bytes);
+
+/* An array to be read: a source and what it holds. */
+typedef struct hr_input hr_input;
+typedef enum hr_format {
+    HR_FORMAT_AUTO = 0,
+    HR_FORMAT_NPY,
+    HR_FORMAT_RAW,
+    HR_FORMAT_PNG,
+    HR_FORMAT_JPEG,
+    HR_FORMAT_PNM
+} hr_format;
+
+typedef struct hr_open_options {
+    size_t size;
+    hr_format format; /* HR_FORMAT_AUTO: by content, then by name; raw where dtype is given and the content is
+                         none of the others */
+    hr_dtype dtype;   /* raw only */
+    hr_shape shape;   /* raw only; rank 0 with dtype set: 1-D, as long as the file. One extent may be
+                         UINT64_MAX: from the length */
+    uint64_t
+        direct_above_bytes; /* direct I/O for files larger than this; 0: larger than what memory has free */
+} hr_open_options;
+#define HR_OPEN_OPTIONS_INIT                                                \
+    {                                                                       \
+        sizeof(hr_open_options), HR_FORMAT_AUTO, HR_DTYPE_NONE, {0, {0}}, 0 \
+    }
+
+typedef struct hr_array_info {
+    size_t size;
+    hr_dtype dtype;
+    hr_shape shape; /* of a pipe of unknown length: extent[0] is HR_LENGTH_UNKNOWN */
+    uint64_t bytes; /* or HR_LENGTH_UNKNOWN */
+    hr_format format;
+    const char *path; /* "-" is standard input or output; owned by the input or output */
+    const char
+        *method; /* how it is read or written: "io_uring", "pread threads", "memory map", "stream", "image" */
+} hr_array_info;
+#define HR_ARRAY_INFO_INIT                                                      \
+    {                                                                           \
+        sizeof(hr_array_info), HR_DTYPE_NONE, {0, {0}}, 0, HR_FORMAT_AUTO, 0, 0 \
+    }
+
+/*
+ * Opens and checks a file, or "-" for standard input. Reads the header, never the data (images are decoded
+ * whole). Fortran order is turned to C order, big-endian to the machine's, while reading. Blocks. The caller
+ * owns *input. HR_E_NOT_FOUND, HR_E_IO, HR_E_FORMAT (malformed, truncated, too long), HR_E_UNSUPPORTED
+ * (object arrays, unknown dtype), HR_E_RANGE.
+ */
+HR_API HR_CHECKED hr_status hr_input_open(const char *path, const hr_open_options *options, hr_input **input,
+                                          hr_error *error);
+HR_API void hr_input_info(const hr_input *input, hr_array_info *info);
+/* The source inside; lives as long as the input. */
+HR_API hr_source *hr_input_source(hr_input *input);
+HR_API void hr_input_close(hr_input **input);
+/* Reads all of it into `buffer` of info.bytes bytes, by several threads. */
+HR_API HR_CHECKED hr_status hr_input_read_all(hr_input *input, void *buffer, hr_error *error);
+
+/* An array to be written. */
+typedef struct hr_output hr_output;
+typedef struct hr_create_options {
+    size_t size;
+    hr_format format; /* HR_FORMAT_AUTO: by the name's ending; raw where there is none known. "-" writes .npy
+                         unless told otherwise */
+    bool no_sync;     /* do not wait until the data is on the disk */
+} hr_create_options;
+#define HR_CREATE_OPTIONS_INIT                           \
+    {                                                    \
+        sizeof(hr_create_options), HR_FORMAT_AUTO, false \
+    }
+
+/*
+ * Makes a file beside `path` under a temporary name; nothing is seen at `path` until hr_output_commit().
+ * extent[0] may be HR_LENGTH_UNKNOWN. Blocks. HR_E_IO, HR_E_NO_SPACE (the room is reserved now where the file
+ * system can), HR_E_UNSUPPORTED (a dtype or shape that the format cannot hold).
+ */
+HR_API HR_CHECKED hr_status hr_output_create(const char *path, hr_dtype dtype, const hr_shape *shape,
+                                             const hr_create_options *options, hr_output **output,
+                                             hr_error *error);
+HR_API void hr_output_info(const hr_output *output, hr_array_info *info);
+HR_API hr_sink *hr_output_sink(hr_output *output);
+/* Writes what is left, syncs, renames, syncs the folder. The sink's finish does this too; a second call is
+ * harmless. */
+HR_API HR_CHECKED hr_status hr_output_commit(hr_output *output, hr_error *error);
+/* Without a commit before: removes the temporary file, `path` stays as it was. Clears *output. Null is
+ * accepted. */
+HR_API void hr_output_close(hr_output **output);
+
+/* Do both names lead to the same file? False if either does not exist. */
+HR_API bool hr_same_file(const char *a, const char *b);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
