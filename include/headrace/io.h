@@ -40,11 +40,14 @@ typedef struct hr_source {
     void (*prepare)(void *self, void *const *buffers, const uint64_t *bytes, uint32_t count);
     /* Optional: a hint that [offset, offset + bytes) will be read soon. */
     void (*will_need)(void *self, uint64_t offset, uint64_t bytes);
+    /* Optional, from any thread, several times: the run is ending. A read that blocks returns HR_E_CANCELLED
+     * soon, and so does every later one. Without it a run that fails or is cancelled waits for the read. */
+    void (*interrupt)(void *self);
     void (*close)(void *self); /* null if there is nothing to close */
 } hr_source;
-#define HR_SOURCE_INIT                                   \
-    {                                                    \
-        sizeof(hr_source), 0, 0, false, 0, 0, 0, 0, 0, 0 \
+#define HR_SOURCE_INIT                                      \
+    {                                                       \
+        sizeof(hr_source), 0, 0, false, 0, 0, 0, 0, 0, 0, 0 \
     }
 
 /* A sink of bytes. `write` alone is enough. */
@@ -62,11 +65,13 @@ typedef struct hr_sink {
     hr_status (*finish)(void *self, uint64_t bytes, hr_error *error);
     /* Optional, called once instead of finish when the run failed or was cancelled: leave nothing behind. */
     void (*discard)(void *self);
+    /* Optional, as for sources: a write that blocks returns HR_E_CANCELLED soon. Called before discard. */
+    void (*interrupt)(void *self);
     void (*close)(void *self); /* called last, in both cases, by whoever opened the sink */
 } hr_sink;
-#define HR_SINK_INIT                                   \
-    {                                                  \
-        sizeof(hr_sink), 0, false, 0, 0, 0, 0, 0, 0, 0 \
+#define HR_SINK_INIT                                      \
+    {                                                     \
+        sizeof(hr_sink), 0, false, 0, 0, 0, 0, 0, 0, 0, 0 \
     }
 
 /* Memory as a source or a sink; the memory stays the caller's. */

@@ -63,8 +63,9 @@ typedef struct hr_launch {
     const hr_workers *workers; /* CPU only; never null there */
 } hr_launch;
 
-/* HR_OK, or a failure that ends the run; the text should not name the chunk, the pipeline adds it. Called
- * from a thread of the device's. */
+/* HR_OK, or a failure that ends the run; the text should not name the chunk, the pipeline adds it. On a CPU
+ * that shares the host's memory several chunks are computed at once, on different threads and in any order:
+ * what `user` points to must bear that. */
 typedef hr_status (*hr_launch_fn)(const hr_launch *launch, hr_error *error);
 
 /* What a set of inputs makes of an op: outputs, cutting. Filled by op->plan. */
