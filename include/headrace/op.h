@@ -57,7 +57,16 @@ typedef struct hr_launch {
     void
         *state; /* device memory of op->state_bytes, filled by op->prepare before the first launch, or null */
     void *partial; /* HR_CHUNK_REDUCE: this chunk's partial result, op->partial_bytes, in the views' memory */
-    bool accumulate;           /* HR_CHUNK_TILES: add to the output instead of setting it */
+    /*
+     * HR_CHUNK_TILES: the panels of one tile come in order of k, in one stream. The first has accumulate =
+     * false and sets, the others add; the final one (it may be the first as well) has last = true. Where the
+     * plan asks for an accumulator and there are several panels, `accumulator` is a dense tile of
+     * out[0]'s extents × accumulator_bytes in the views' memory, private to the tile from its first panel to
+     * its last: sums stay there, and only the last panel writes out[0]. Null where all of k is one panel.
+     */
+    bool accumulate;
+    bool last;
+    void *accumulator;
     void *native_stream;       /* cudaStream_t on CUDA: enqueue there and return; null on the CPU: compute and
                                   return */
     const hr_workers *workers; /* CPU only; never null there */
@@ -73,10 +82,13 @@ typedef struct hr_op_plan {
     uint32_t outputs;
     hr_dtype dtype[HR_MAX_PORTS];
     hr_shape shape[HR_MAX_PORTS];
-    uint64_t halo_rows;      /* HR_CHUNK_ROWS */
-    uint64_t align_elements; /* chunks start at multiples of it (normalize: the channels); 0 means 1 */
-    uint64_t partial_bytes;  /* HR_CHUNK_REDUCE */
-    uint64_t state_bytes;    /* constant data on the device (a filter kernel), 0 if none */
+    uint64_t halo_rows;         /* HR_CHUNK_ROWS */
+    uint64_t align_elements;    /* chunks start at multiples of it (normalize: the channels; sum: the block of
+                                   its fixed order of additions); 0 means 1 */
+    uint64_t partial_bytes;     /* HR_CHUNK_REDUCE */
+    uint64_t accumulator_bytes; /* HR_CHUNK_TILES: a tile's accumulator, bytes an element; 0: the output
+                                   itself takes the sums */
+    uint64_t state_bytes;       /* constant data on the device (a filter kernel), 0 if none */
 } hr_op_plan;
 
 /* The result of a reduction. */
@@ -122,10 +134,12 @@ typedef struct hr_op {
      * `elements`: the chunk's. */
     void (*combine)(const struct hr_op *op, const void *params, void *total, const void *partial,
                     uint64_t elements);
-    void (*result)(const struct hr_op *op, const void *params, hr_dtype dtype, const void *total,
-                   hr_result *result);
-    /* How far a device's answer may be from the CPU's, relative to the sum of magnitudes that went into an
-     * element; 0: to the bit. */
+    /* Turns the total into the answer. HR_E_RANGE: it does not fit (an integer sum beyond 64 bits). */
+    hr_status (*result)(const struct hr_op *op, const void *params, hr_dtype dtype, const void *total,
+                        hr_result *result, hr_error *error);
+    /* How far a device's answer may be from the CPU's where the result is a float, relative to the sum of
+     * magnitudes that went into an element, beside one unit in the last place of a 16-bit result; 0: to the
+     * bit. Integers are always the same to the bit. A NaN is a NaN: its sign and payload are not promised. */
     double bound;
 } hr_op;
 #define HR_OP_INIT                                                       \
@@ -167,11 +181,13 @@ typedef struct hr_scale_params {
     double by, plus;
     int64_t by_integer, plus_integer; /* exact values for 64-bit integers where is_integer is set */
     bool is_integer;
+    bool by_given, plus_given; /* set by hr_op_params_set(), read by hr_op_params_finish() only */
 } hr_scale_params;
 typedef struct hr_normalize_params {
     uint32_t channels; /* values given; 1 stands for every channel */
     float mean[HR_MAX_CHANNELS];
     float std_dev[HR_MAX_CHANNELS];
+    uint32_t means_given, stds_given; /* set by hr_op_params_set(), read by hr_op_params_finish() only */
 } hr_normalize_params;
 typedef struct hr_convert_params {
     hr_dtype to;
@@ -179,6 +195,7 @@ typedef struct hr_convert_params {
 typedef struct hr_conv2d_params {
     uint32_t rows, columns; /* odd */
     hr_border border;
+    bool border_given, filter_given; /* set by hr_op_params_set(), to refuse what contradicts */
     double weight[HR_MAX_KERNEL_EDGE * HR_MAX_KERNEL_EDGE]; /* rows × columns, row by row */
 } hr_conv2d_params;
 
