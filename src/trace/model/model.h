@@ -6,6 +6,7 @@
 #include "trace/model/call.h"
 #include "trace/model/finding.h"
 #include "trace/model/interval.h"
+#include "trace/model/report.h"
 #include "trace/model/trace.h"
 
 #endif
