@@ -54,7 +54,8 @@ typedef struct hr_copy {
 } hr_copy;
 #define HR_COPY_INIT                                                     \
     {                                                                    \
-        sizeof(hr_copy), {HR_PLACE_HOST}, {HR_PLACE_HOST}, 0, 1, 1, 0, 0 \
+        sizeof(hr_copy), {HR_PLACE_HOST, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},  \
+            {HR_PLACE_HOST, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, 0, 1, 1, 0, 0 \
     }
 
 /*
@@ -77,9 +78,9 @@ typedef struct hr_fill {
     uint32_t value;
     uint32_t value_bytes;
 } hr_fill;
-#define HR_FILL_INIT                                      \
-    {                                                     \
-        sizeof(hr_fill), {HR_PLACE_DEVICE}, 0, 1, 1, 0, 1 \
+#define HR_FILL_INIT                                                                    \
+    {                                                                                   \
+        sizeof(hr_fill), {HR_PLACE_DEVICE, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, 0, 1, 1, 0, 1 \
     }
 
 HR_API HR_CHECKED hr_status hr_fill_async(hr_stream *stream, const hr_fill *fill, hr_error *error);

@@ -89,9 +89,9 @@ typedef struct hr_device_info {
     uint32_t pcie_generation; /* 0 if unknown */
     uint32_t pcie_width;
 } hr_device_info;
-#define HR_DEVICE_INFO_INIT    \
-    {                          \
-        sizeof(hr_device_info) \
+#define HR_DEVICE_INFO_INIT                                                                                \
+    {                                                                                                      \
+        sizeof(hr_device_info), HR_DEVICE_CPU, false, {0}, {0}, {0}, {0}, 0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0 \
     }
 
 /* Any thread; may block for a driver query. */

@@ -47,9 +47,9 @@ typedef struct hr_pool_stats {
     uint64_t huge_bytes;  /* of it on huge pages, as far as the system tells */
     const char *fallback; /* null, or why less or other memory than asked for was taken; owned by the pool */
 } hr_pool_stats;
-#define HR_POOL_STATS_INIT    \
-    {                         \
-        sizeof(hr_pool_stats) \
+#define HR_POOL_STATS_INIT                            \
+    {                                                 \
+        sizeof(hr_pool_stats), 0, 0, 0, 0, 0, 0, 0, 0 \
     }
 
 /*

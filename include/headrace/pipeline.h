@@ -65,9 +65,10 @@ typedef struct hr_report {
     hr_result result;
     uint64_t done_bytes;
 } hr_report;
-#define HR_REPORT_INIT    \
-    {                     \
-        sizeof(hr_report) \
+#define HR_REPORT_INIT                                                                                  \
+    {                                                                                                   \
+        sizeof(hr_report), 0, 0, 0, 0, 0, 0.0, 0.0, {{0.0, 0, 0.0}}, 0.0, HR_STAGE_READ, 0.0, 0.0, 0.0, \
+            {HR_RESULT_NONE, {0}}, 0                                                                    \
     }
 
 /*
