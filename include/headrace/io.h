@@ -54,8 +54,10 @@ typedef struct hr_source {
 typedef struct hr_sink {
     size_t size; /* sizeof(hr_sink) */
     void *self;
-    bool sequential; /* offsets only grow, one write at a time */
-    void *data;      /* not null: the result lies in memory here, and a CPU device writes it in place */
+    bool sequential;     /* offsets only grow, one write at a time */
+    void *data;          /* not null: the result lies in memory here, and a CPU device writes it in place */
+    uint64_t room_bytes; /* what it can take, HR_LENGTH_UNKNOWN where it sets no limit; whoever writes keeps
+                            to it */
     hr_status (*write)(void *self, uint64_t offset, const void *buffer, uint64_t bytes, hr_error *error);
     hr_status (*write_rows)(void *self, uint64_t offset, uint64_t row_bytes, uint64_t rows,
                             uint64_t dst_pitch, const void *buffer, uint64_t src_pitch, hr_error *error);
@@ -69,9 +71,9 @@ typedef struct hr_sink {
     void (*interrupt)(void *self);
     void (*close)(void *self); /* called last, in both cases, by whoever opened the sink */
 } hr_sink;
-#define HR_SINK_INIT                                      \
-    {                                                     \
-        sizeof(hr_sink), 0, false, 0, 0, 0, 0, 0, 0, 0, 0 \
+#define HR_SINK_INIT                                                         \
+    {                                                                        \
+        sizeof(hr_sink), 0, false, 0, HR_LENGTH_UNKNOWN, 0, 0, 0, 0, 0, 0, 0 \
     }
 
 /* Memory as a source or a sink; the memory stays the caller's. */
@@ -141,16 +143,21 @@ typedef struct hr_create_options {
     hr_format format; /* HR_FORMAT_AUTO: by the name's ending; raw where there is none known. "-" writes .npy
                          unless told otherwise */
     bool no_sync;     /* do not wait until the data is on the disk */
+    uint32_t quality; /* JPEG only: 1 to 100; 0: 92 */
 } hr_create_options;
-#define HR_CREATE_OPTIONS_INIT                           \
-    {                                                    \
-        sizeof(hr_create_options), HR_FORMAT_AUTO, false \
+#define HR_CREATE_OPTIONS_INIT                              \
+    {                                                       \
+        sizeof(hr_create_options), HR_FORMAT_AUTO, false, 0 \
     }
 
 /*
- * Makes a file beside `path` under a temporary name; nothing is seen at `path` until hr_output_commit().
- * extent[0] may be HR_LENGTH_UNKNOWN. Blocks. HR_E_IO, HR_E_NO_SPACE (the room is reserved now where the file
- * system can), HR_E_UNSUPPORTED (a dtype or shape that the format cannot hold).
+ * Makes a file beside `path`, without a name or under a hidden one; nothing is seen at `path` until
+ * hr_output_commit(), and an older file there stays as it is until then. Links are followed; the older file's
+ * mode is kept. Pipes, devices and files that are open already ("-", "/dev/stdout") are written directly.
+ * extent[0] may be HR_LENGTH_UNKNOWN: "-" and pipes then get raw data unless told otherwise, because a .npy
+ * header comes first. Images are held in memory until the commit. Blocks. HR_E_NOT_FOUND (the folder),
+ * HR_E_IO, HR_E_INVALID (a folder), HR_E_NO_SPACE (the room is reserved now where the file system can),
+ * HR_E_UNSUPPORTED (a dtype or shape that the format cannot hold), HR_E_HOST_MEMORY.
  */
 HR_API HR_CHECKED hr_status hr_output_create(const char *path, hr_dtype dtype, const hr_shape *shape,
                                              const hr_create_options *options, hr_output **output,

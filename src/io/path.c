@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <headrace/io.h>
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool stat_of(const char *path, int standard, struct stat *st)
+{
+    return strcmp(path, "-") == 0 ? fstat(standard, st) == 0 : stat(path, st) == 0;
+}
+
+bool hr_same_file(const char *a, const char *b)
+{
+    struct stat sa;
+    struct stat sb;
+    if (!stat_of(a, STDIN_FILENO, &sa) || !stat_of(b, STDOUT_FILENO, &sb)) {
+        return false;
+    }
+    /* The same pipe, terminal or /dev/null on both ends destroys nothing. */
+    if (!S_ISREG(sa.st_mode) && !S_ISBLK(sa.st_mode)) {
+        return false;
+    }
+    return sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
+}
