@@ -56,7 +56,7 @@ hr_status hr_conv2d_plan(const hr_op *op, const void *params, const hr_dtype *dt
     if (shapes[0].rank != 2 && shapes[0].rank != 3) {
         return hr_fail(error, HR_E_INVALID,
                        "%s: the input has shape %s, rows x columns [x channels] is needed", op->name,
-                       hr_shape_text(&shapes[0], text, sizeof text));
+                       hr_op_shape_text(&shapes[0], text, sizeof text));
     }
     if (shapes[0].extent[0] == UINT64_MAX) {
         return hr_fail(error, HR_E_UNSUPPORTED,

@@ -217,7 +217,7 @@ hr_status hr_normalize_plan(const hr_op *op, const void *params, const hr_dtype 
         return hr_fail(error, HR_E_INVALID,
                        "%s: %u channels of mean and std are given, the last axis of the input of shape %s "
                        "must be as long",
-                       op->name, normalize->channels, hr_shape_text(&shapes[0], text, sizeof text));
+                       op->name, normalize->channels, hr_op_shape_text(&shapes[0], text, sizeof text));
     }
     plan->outputs = 1;
     plan->dtype[0] = HR_F32;

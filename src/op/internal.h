@@ -22,7 +22,7 @@ typedef struct hr_builtin {
 const hr_builtin *hr_builtin_of(const hr_op *op);
 
 /* "(4, 7)", for messages. */
-const char *hr_shape_text(const hr_shape *shape, char *text, size_t room);
+const char *hr_op_shape_text(const hr_shape *shape, char *text, size_t room);
 
 /* A span of elements of one launch, done by one worker. */
 typedef struct hr_piece {

@@ -42,12 +42,12 @@ hr_status hr_matmul_plan(const hr_op *op, const void *params, const hr_dtype *dt
     if (shapes[0].rank != 2 || shapes[1].rank != 2 || shapes[0].extent[1] != shapes[1].extent[0]) {
         return hr_fail(error, HR_E_INVALID,
                        "%s: the inputs have shapes %s and %s, (m, k) and (k, n) are needed", op->name,
-                       hr_shape_text(&shapes[0], a, sizeof a), hr_shape_text(&shapes[1], b, sizeof b));
+                       hr_op_shape_text(&shapes[0], a, sizeof a), hr_op_shape_text(&shapes[1], b, sizeof b));
     }
     if (shapes[0].extent[0] == UINT64_MAX || shapes[1].extent[0] == UINT64_MAX) {
         return hr_fail(error, HR_E_UNSUPPORTED,
                        "%s: the inputs have shapes %s and %s, all of it must be known", op->name,
-                       hr_shape_text(&shapes[0], a, sizeof a), hr_shape_text(&shapes[1], b, sizeof b));
+                       hr_op_shape_text(&shapes[0], a, sizeof a), hr_op_shape_text(&shapes[1], b, sizeof b));
     }
     plan->outputs = 1;
     plan->dtype[0] = dtypes[0];
@@ -56,7 +56,7 @@ hr_status hr_matmul_plan(const hr_op *op, const void *params, const hr_dtype *dt
     uint64_t bytes;
     if (hr_shape_bytes(&plan->shape[0], dtypes[0], &bytes) != HR_OK) {
         return hr_fail(error, HR_E_RANGE, "%s: the result of shape %s has more than 2^63 bytes", op->name,
-                       hr_shape_text(&plan->shape[0], a, sizeof a));
+                       hr_op_shape_text(&plan->shape[0], a, sizeof a));
     }
     return HR_OK;
 }

@@ -156,7 +156,7 @@ bool hr_op_takes(const hr_op *op, hr_dtype dtype)
     return builtin == NULL || (builtin->dtypes >> dtype & 1u) != 0;
 }
 
-const char *hr_shape_text(const hr_shape *shape, char *text, size_t room)
+const char *hr_op_shape_text(const hr_shape *shape, char *text, size_t room)
 {
     size_t used = (size_t)snprintf(text, room, "(");
     for (uint32_t i = 0; i < shape->rank && used < room; i++) {
@@ -208,7 +208,7 @@ static hr_status check_shapes(const hr_op *op, const hr_dtype *dtypes, const hr_
         if (hr_shape_bytes(&known, dtypes[i], &bytes) != HR_OK) {
             return hr_fail(error, HR_E_RANGE,
                            "%s: input %u of shape %s and dtype %s has more than 2^63 bytes", op->name, i + 1,
-                           hr_shape_text(&shapes[i], text, sizeof text), hr_dtype_name(dtypes[i]));
+                           hr_op_shape_text(&shapes[i], text, sizeof text), hr_dtype_name(dtypes[i]));
         }
     }
     return HR_OK;
@@ -233,8 +233,8 @@ static hr_status plan_alike(const hr_op *op, const hr_dtype *dtypes, const hr_sh
         if (!same_shape(&shapes[0], &shapes[i])) {
             return hr_fail(error, HR_E_INVALID,
                            "%s: input %u has shape %s, input 1 has %s; they must be alike", op->name, i + 1,
-                           hr_shape_text(&shapes[i], other, sizeof other),
-                           hr_shape_text(&shapes[0], first, sizeof first));
+                           hr_op_shape_text(&shapes[i], other, sizeof other),
+                           hr_op_shape_text(&shapes[0], first, sizeof first));
         }
     }
     plan->outputs = 1;

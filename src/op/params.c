@@ -257,7 +257,7 @@ hr_status hr_conv2d_set_kernel(hr_conv2d_params *params, const void *values, hr_
         shape->extent[0] > HR_MAX_KERNEL_EDGE || shape->extent[1] > HR_MAX_KERNEL_EDGE) {
         return hr_fail(error, HR_E_INVALID,
                        "--kernel: its shape is %s, odd rows x odd columns up to %d are needed",
-                       hr_shape_text(shape, text, sizeof text), HR_MAX_KERNEL_EDGE);
+                       hr_op_shape_text(shape, text, sizeof text), HR_MAX_KERNEL_EDGE);
     }
     const size_t count = (size_t)(shape->extent[0] * shape->extent[1]);
     double weight[HR_MAX_KERNEL_EDGE * HR_MAX_KERNEL_EDGE];
