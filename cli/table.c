@@ -16,9 +16,11 @@ static const cli_option run_options[] = {
     {"depth", 0, "N", "chunks in flight, 1 to 1024 (default: planned)", NULL, false},
     {"pinned", 0, "SIZE",
      "ceiling for pinned memory (default: what the plan needs, at most an eighth of RAM)", NULL, false},
-    {"dtype", 0, "DTYPE", "element type of raw inputs", "dtype", false},
+    {"dtype", 0, "DTYPE", "element type of raw inputs; given again, that of the next input", "dtype", true},
     {"shape", 0, "N,N,...",
-     "shape of raw inputs; one extent may be ?, taken from the length (default: one axis)", NULL, false},
+     "shape of raw inputs; one extent may be ?, taken from the length (default: one axis); given again, that "
+     "of the next input",
+     NULL, true},
     {"json", 0, NULL, "one JSON object on standard output", NULL, false},
     {"trace", 0, "FILE", "the run as Chrome JSON, which Perfetto and headrace audit open", "file", false},
     {"timeline", 0, NULL, "a picture of the run in the terminal: one row a stage, time to the right", NULL,

@@ -15,7 +15,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_DEVICES = 64, LANES = 1000, MAX_ROWS = 4096 };
+enum { MAX_DEVICES = 64, LANES = 100, MAX_ROWS = 4096 };
+
+static const uint32_t host = UINT32_MAX; /* stands for the process in rows */
 
 typedef struct chrome_file {
     FILE *to;
@@ -51,15 +53,28 @@ static void put_us(FILE *to, uint64_t ns)
 static uint32_t process_of(chrome_file *file, const hr_span *span)
 {
     if (!span->device)
-        return 0;
+        return host;
     for (uint32_t i = 0; i < file->device_count; i++) {
         if (!strcmp(file->devices[i], span->device))
-            return i + 1;
+            return i;
     }
     if (file->device_count == MAX_DEVICES)
-        return MAX_DEVICES;
-    file->devices[file->device_count++] = span->device;
-    return file->device_count;
+        return MAX_DEVICES - 1;
+    file->devices[file->device_count] = span->device;
+    return file->device_count++;
+}
+
+static uint32_t thread_of(const hr_span *span)
+{
+    if (!span->device)
+        return LANES * ((uint32_t)span->stage + 1) + span->lane % LANES;
+    uint32_t stream = span->stage == HR_STAGE_H2D ? 1 : span->stage == HR_STAGE_D2H ? 3 : 2;
+    return stream + 10 * span->lane;
+}
+
+static long pid_of(uint32_t process)
+{
+    return process == host ? (long)getpid() : (long)process;
 }
 
 /* Remembers the rows that occur, so that each gets its name once. */
@@ -85,7 +100,7 @@ static const char *category_of(const hr_span *span)
         return "kernel";
     if (span->device && (span->stage == HR_STAGE_H2D || span->stage == HR_STAGE_D2H))
         return "gpu_memcpy";
-    return "headrace";
+    return "headrace_stage";
 }
 
 static const char *name_of(const hr_span *span)
@@ -102,22 +117,22 @@ static const char *name_of(const hr_span *span)
 static void put_span(chrome_file *file, const hr_span *span)
 {
     uint32_t process = process_of(file, span);
-    uint32_t thread = (uint32_t)span->stage * LANES + span->lane % LANES;
+    uint32_t thread = thread_of(span);
     uint64_t ns = span->end_ns > span->begin_ns ? span->end_ns - span->begin_ns : 0;
     note_row(file, process, thread, span);
     begin_event(file);
     fprintf(file->to, "{\"ph\":\"X\",\"cat\":\"%s\",\"name\":", category_of(span));
     put_string(file->to, name_of(span));
-    fprintf(file->to, ",\"pid\":%u,\"tid\":%u,\"ts\":", process, thread);
+    fprintf(file->to, ",\"pid\":%ld,\"tid\":%u,\"ts\":", pid_of(process), thread);
     put_us(file->to, span->begin_ns - file->start_ns);
     fputs(",\"dur\":", file->to);
     put_us(file->to, ns);
     fputs(",\"args\":{", file->to);
-    if (process)
-        fprintf(file->to, "\"device\":%u,\"stream\":%u,", process - 1, thread);
+    if (process != host)
+        fprintf(file->to, "\"device\":%u,\"context\":1,\"stream\":%u,", process, thread);
     fprintf(file->to, "\"bytes\":%" PRIu64 ",\"chunk\":%" PRIu64 ",\"port\":%u", span->bytes, span->chunk,
             span->port);
-    if (ns && process && span->stage != HR_STAGE_COMPUTE)
+    if (ns && process != host && span->stage != HR_STAGE_COMPUTE)
         fprintf(file->to, ",\"memory bandwidth (GB/s)\":%.3f", (double)span->bytes / (double)ns);
     fputs("}}", file->to);
 }
@@ -133,18 +148,18 @@ static void put_name(chrome_file *file, const char *what, uint32_t process, uint
 
 static void put_names(chrome_file *file)
 {
-    put_name(file, "process_name", 0, 0, "host");
+    put_name(file, "process_name", host, 0, "host");
     for (uint32_t i = 0; i < file->device_count; i++)
-        put_name(file, "process_name", i + 1, 0, file->devices[i]);
+        put_name(file, "process_name", i, 0, file->devices[i]);
     for (size_t i = 0; i < file->row_count; i++) {
         char name[64];
         snprintf(name, sizeof name, "%s %u", hr_stage_name(file->rows[i].stage), file->rows[i].lane);
         put_name(file, "thread_name", file->rows[i].process, file->rows[i].thread, name);
         begin_event(file);
         fprintf(file->to,
-                "{\"ph\":\"M\",\"name\":\"thread_sort_index\",\"pid\":%u,\"tid\":%u,\"args\":{\"sort_index\":"
-                "%u}}",
-                file->rows[i].process, file->rows[i].thread, file->rows[i].thread);
+                "{\"ph\":\"M\",\"name\":\"thread_sort_index\",\"pid\":%ld,\"tid\":%u,\"args\":{\"sort_"
+                "index\":%u}}",
+                pid_of(file->rows[i].process), file->rows[i].thread, file->rows[i].thread);
     }
 }
 
