@@ -33,6 +33,7 @@ typedef struct hr_bmemory {
     uint64_t minimum_bytes; /* 0: no less than bytes */
     uint32_t touch_threads; /* 0: all cores */
     bool no_huge_pages;
+    bool no_touch; /* host memory: leave the pages to their first use, reserve nothing */
     /* Set by the backend. */
     void *base;
     uint64_t got_bytes;

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Streams, events and timers: handles around the backend's, with the checks that are the same for all. */
+#include "core/internal.h"
+
+#include <stdlib.h>
+
+/* Null handles and handles from before a fork end here. */
+#define CHECK(handle, what)                                                     \
+    do {                                                                        \
+        if ((handle) == NULL) {                                                 \
+            return hr_fail(error, HR_E_INVALID, "%s: a null argument", (what)); \
+        }                                                                       \
+        if (hr_device_forked((handle)->device)) {                               \
+            return hr_fail_forked((handle)->device, error, (what));             \
+        }                                                                       \
+    } while (0)
+
+static hr_status check_device(hr_device *device, const void *out, const char *what, hr_error *error)
+{
+    if (device == NULL || out == NULL) {
+        return hr_fail(error, HR_E_INVALID, "%s: a null argument", what);
+    }
+    return hr_device_forked(device) ? hr_fail_forked(device, error, what) : HR_OK;
+}
+
+static hr_status check_same_backend(const hr_device *a, const hr_device *b, const char *what, hr_error *error)
+{
+    if (a->backend != b->backend) {
+        return hr_fail(error, HR_E_UNSUPPORTED,
+                       "%s: device %s knows nothing of device %s; wait on the host between them", what,
+                       a->spec, b->spec);
+    }
+    return HR_OK;
+}
+
+hr_status hr_stream_open(hr_device *device, hr_stream_use use, hr_stream **stream, hr_error *error)
+{
+    hr_status status = check_device(device, stream, "stream", error);
+    if (status != HR_OK) {
+        return status;
+    }
+    hr_stream *made = malloc(sizeof *made);
+    if (made == NULL) {
+        return hr_fail(error, HR_E_HOST_MEMORY, "stream: no memory");
+    }
+    made->device = device;
+    status = device->ops->stream_open(device->impl, use, &made->impl, error);
+    if (status != HR_OK) {
+        free(made);
+        return status;
+    }
+    hr_device_hold(device, HR_HELD_STREAM);
+    *stream = made;
+    return HR_OK;
+}
+
+hr_status hr_stream_close(hr_stream **stream, hr_error *error)
+{
+    hr_stream *closed = stream != NULL ? *stream : NULL;
+    if (closed == NULL) {
+        return HR_OK;
+    }
+    CHECK(closed, "stream close");
+    hr_status status = closed->device->ops->stream_close(closed->impl, error);
+    hr_device_release(closed->device, HR_HELD_STREAM);
+    free(closed);
+    *stream = NULL;
+    return status;
+}
+
+hr_status hr_stream_query(hr_stream *stream, hr_error *error)
+{
+    CHECK(stream, "stream query");
+    return stream->device->ops->stream_query(stream->impl, error);
+}
+
+hr_status hr_stream_wait(hr_stream *stream, hr_error *error)
+{
+    CHECK(stream, "stream wait");
+    return stream->device->ops->stream_wait(stream->impl, error);
+}
+
+hr_status hr_stream_cancel(hr_stream *stream)
+{
+    hr_error *error = NULL;
+    CHECK(stream, "stream cancel");
+    return stream->device->ops->stream_cancel(stream->impl);
+}
+
+void *hr_stream_native(hr_stream *stream)
+{
+    return stream->device->ops->stream_native(stream->impl);
+}
+
+hr_device *hr_stream_device(hr_stream *stream)
+{
+    return stream->device;
+}
+
+hr_status hr_event_open(hr_device *device, hr_event **event, hr_error *error)
+{
+    hr_status status = check_device(device, event, "event", error);
+    if (status != HR_OK) {
+        return status;
+    }
+    hr_event *made = malloc(sizeof *made);
+    if (made == NULL) {
+        return hr_fail(error, HR_E_HOST_MEMORY, "event: no memory");
+    }
+    made->device = device;
+    status = device->ops->event_open(device->impl, &made->impl, error);
+    if (status != HR_OK) {
+        free(made);
+        return status;
+    }
+    hr_device_hold(device, HR_HELD_EVENT);
+    *event = made;
+    return HR_OK;
+}
+
+hr_status hr_event_close(hr_event **event, hr_error *error)
+{
+    hr_event *closed = event != NULL ? *event : NULL;
+    if (closed == NULL) {
+        return HR_OK;
+    }
+    CHECK(closed, "event close");
+    closed->device->ops->event_close(closed->impl);
+    hr_device_release(closed->device, HR_HELD_EVENT);
+    free(closed);
+    *event = NULL;
+    return HR_OK;
+}
+
+hr_status hr_event_record(hr_event *event, hr_stream *stream, hr_error *error)
+{
+    CHECK(event, "event record");
+    CHECK(stream, "event record");
+    if (event->device != stream->device) {
+        return hr_fail(error, HR_E_INVALID, "event record: the event is of device %s, the stream of %s",
+                       event->device->spec, stream->device->spec);
+    }
+    return stream->device->ops->event_record(event->impl, stream->impl, error);
+}
+
+hr_status hr_stream_wait_event(hr_stream *stream, hr_event *event, hr_error *error)
+{
+    CHECK(stream, "stream wait event");
+    CHECK(event, "stream wait event");
+    hr_status status = check_same_backend(stream->device, event->device, "stream wait event", error);
+    if (status != HR_OK) {
+        return status;
+    }
+    return stream->device->ops->stream_wait_event(stream->impl, event->impl, error);
+}
+
+hr_status hr_event_query(hr_event *event, hr_error *error)
+{
+    CHECK(event, "event query");
+    return event->device->ops->event_query(event->impl, error);
+}
+
+hr_status hr_event_wait(hr_event *event, hr_error *error)
+{
+    CHECK(event, "event wait");
+    return event->device->ops->event_wait(event->impl, error);
+}
+
+hr_status hr_timer_open(hr_device *device, hr_timer **timer, hr_error *error)
+{
+    hr_status status = check_device(device, timer, "timer", error);
+    if (status != HR_OK) {
+        return status;
+    }
+    hr_timer *made = malloc(sizeof *made);
+    if (made == NULL) {
+        return hr_fail(error, HR_E_HOST_MEMORY, "timer: no memory");
+    }
+    made->device = device;
+    status = device->ops->timer_open(device->impl, &made->impl, error);
+    if (status != HR_OK) {
+        free(made);
+        return status;
+    }
+    hr_device_hold(device, HR_HELD_TIMER);
+    *timer = made;
+    return HR_OK;
+}
+
+void hr_timer_close(hr_timer **timer)
+{
+    hr_timer *closed = timer != NULL ? *timer : NULL;
+    /* In a child the device's side cannot be freed; the process keeps it until it ends. */
+    if (closed == NULL || hr_device_forked(closed->device)) {
+        return;
+    }
+    closed->device->ops->timer_close(closed->impl);
+    hr_device_release(closed->device, HR_HELD_TIMER);
+    free(closed);
+    *timer = NULL;
+}
+
+hr_status hr_timer_record(hr_timer *timer, hr_stream *stream, hr_error *error)
+{
+    CHECK(timer, "timer record");
+    CHECK(stream, "timer record");
+    return stream->device->ops->timer_record(timer->impl, stream->impl, error);
+}
+
+hr_status hr_timer_read(hr_timer *timer, uint64_t *time_ns, hr_error *error)
+{
+    CHECK(timer, "timer read");
+    return timer->device->ops->timer_read(timer->impl, time_ns, error);
+}
+
+hr_status hr_stream_launch(hr_stream *stream, hr_launch_fn fn, const hr_launch *launch, hr_error *error)
+{
+    CHECK(stream, "launch");
+    if (fn == NULL || launch == NULL || launch->size != sizeof *launch) {
+        return hr_fail(error, HR_E_INVALID, "launch: a null argument, or size is not sizeof(hr_launch)");
+    }
+    return stream->device->ops->launch(stream->impl, fn, launch, error);
+}
