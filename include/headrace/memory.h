@@ -30,10 +30,12 @@ typedef struct hr_pool_options {
         minimum_bytes; /* where `bytes` cannot be had, go down to this and say so; 0: no less than `bytes` */
     uint32_t touch_threads; /* threads of the first touch; 0: all cores */
     bool no_huge_pages;
+    bool no_touch;       /* host pages come when they are first used, and nothing is reserved (sparse use) */
+    uint32_t max_blocks; /* out at once, more give HR_AGAIN; 0: 4096. Their books are made with the pool */
 } hr_pool_options;
-#define HR_POOL_OPTIONS_INIT                                         \
-    {                                                                \
-        sizeof(hr_pool_options), 0, HR_MEMORY_PINNED, 0, 0, 0, false \
+#define HR_POOL_OPTIONS_INIT                                                   \
+    {                                                                          \
+        sizeof(hr_pool_options), 0, HR_MEMORY_PINNED, 0, 0, 0, false, false, 0 \
     }
 
 typedef struct hr_pool_stats {
@@ -67,7 +69,8 @@ HR_API HR_CHECKED hr_status hr_pool_close(hr_pool **pool, hr_error *error);
 /*
  * Takes a block of exactly `bytes`, at an address that is a multiple of `align` (a power of two, at most 2
  * MiB; 0 means 256). Zero bytes give a valid, distinct address. Never blocks, never asks the system for
- * memory. Any thread. HR_AGAIN: full now; HR_E_RANGE: larger than the pool can ever give.
+ * memory. Any thread. `name` is for messages; 39 bytes of it are copied. HR_AGAIN: full now; HR_E_RANGE:
+ * larger than the pool can ever give.
  */
 HR_API HR_CHECKED hr_status hr_pool_take(hr_pool *pool, uint64_t bytes, uint64_t align, const char *name,
                                          void **block);

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-void hr_array_stream_init(hr_array_stream *array, const char *name, hr_stream *stream,
+void hr_array_stream_init(hr_array_stream *array, const char *name, hr_io_stream *stream,
                           const hr_array_info *info, bool swapped)
 {
     uint64_t step = hr_dtype_bytes(info->dtype);
@@ -35,7 +35,7 @@ static hr_status check_end(hr_array_stream *array, hr_error *error)
 {
     unsigned char more;
     uint64_t got = 0;
-    hr_status status = hr_stream_read(array->stream, &more, 1, &got, error);
+    hr_status status = hr_io_stream_read(array->stream, &more, 1, &got, error);
     if (status != HR_OK) {
         return status;
     }
@@ -71,7 +71,7 @@ static hr_status read_flow(void *self, uint64_t offset, void *buffer, uint64_t b
     uint64_t n = 0;
     hr_status status = HR_OK;
     if (!array->ended) {
-        status = hr_stream_read(array->stream, buffer, bytes, &n, error);
+        status = hr_io_stream_read(array->stream, buffer, bytes, &n, error);
     }
     if (status != HR_OK) {
         return status;
@@ -106,7 +106,7 @@ static hr_status read_flow(void *self, uint64_t offset, void *buffer, uint64_t b
 static void interrupt_flow(void *self)
 {
     hr_array_stream *array = self;
-    hr_stream_interrupt(array->stream);
+    hr_io_stream_interrupt(array->stream);
 }
 
 hr_source hr_array_stream_source(hr_array_stream *array)

@@ -9,7 +9,7 @@
 
 typedef struct hr_array_stream {
     const char *name;
-    hr_stream *stream;
+    hr_io_stream *stream;
     const hr_array_info *info;
     uint64_t
         step_bytes; /* of an element, or of all below the first axis: what the length must be a multiple of */
@@ -19,7 +19,7 @@ typedef struct hr_array_stream {
 } hr_array_stream;
 
 /* `info` outlives it; the stream stands at the first byte of data. */
-void hr_array_stream_init(hr_array_stream *array, const char *name, hr_stream *stream,
+void hr_array_stream_init(hr_array_stream *array, const char *name, hr_io_stream *stream,
                           const hr_array_info *info, bool swapped);
 hr_source hr_array_stream_source(hr_array_stream *array);
 /* Reads a Fortran-ordered array to the end and turns it; the caller frees *c. HR_E_HOST_MEMORY where two

@@ -26,7 +26,7 @@ struct hr_input {
     const char *name;
     hr_open_options options;
     hr_array_file array;     /* regular files */
-    hr_stream *stream;       /* pipes */
+    hr_io_stream *stream;    /* pipes */
     hr_array_stream flowing; /* an array on the stream */
     void *memory;            /* images, and what had to be read whole */
 };
@@ -266,14 +266,14 @@ static hr_status open_npy_stream(hr_input *input, hr_error *error)
 {
     const unsigned char *start;
     uint64_t have;
-    hr_status status = hr_stream_peek(input->stream, HR_NPY_PREFIX_BYTES, &start, &have, error);
+    hr_status status = hr_io_stream_peek(input->stream, HR_NPY_PREFIX_BYTES, &start, &have, error);
     if (status != HR_OK) {
         return status;
     }
     uint64_t header_bytes;
     status = hr_npy_header_bytes(input->name, start, have, &header_bytes, error);
     if (status == HR_OK) {
-        status = hr_stream_peek(input->stream, header_bytes, &start, &have, error);
+        status = hr_io_stream_peek(input->stream, header_bytes, &start, &have, error);
     }
     hr_npy npy;
     if (status == HR_OK) {
@@ -289,7 +289,7 @@ static hr_status open_npy_stream(hr_input *input, hr_error *error)
         return hr_fail(error, HR_E_HOST_MEMORY, "%s: no memory for the header", input->name);
     }
     uint64_t got;
-    status = hr_stream_read(input->stream, skipped, header_bytes, &got, error);
+    status = hr_io_stream_read(input->stream, skipped, header_bytes, &got, error);
     free(skipped);
     return status;
 }
@@ -298,7 +298,7 @@ static hr_status open_image_stream(hr_input *input, hr_error *error)
 {
     void *encoded = NULL;
     uint64_t bytes = 0;
-    hr_status status = hr_stream_read_to_end(input->stream, HR_IMAGE_FILE_LIMIT, &encoded, &bytes, error);
+    hr_status status = hr_io_stream_read_to_end(input->stream, HR_IMAGE_FILE_LIMIT, &encoded, &bytes, error);
     if (status != HR_OK) {
         return status;
     }
@@ -313,13 +313,13 @@ static hr_status open_image_stream(hr_input *input, hr_error *error)
 
 static hr_status open_stream(hr_input *input, int fd, hr_error *error)
 {
-    hr_status status = hr_stream_open(input->name, fd, &input->stream, error);
+    hr_status status = hr_io_stream_open(input->name, fd, &input->stream, error);
     if (status != HR_OK) {
         return status;
     }
     const unsigned char *start;
     uint64_t have;
-    status = hr_stream_peek(input->stream, HR_FORMAT_PROBE_BYTES, &start, &have, error);
+    status = hr_io_stream_peek(input->stream, HR_FORMAT_PROBE_BYTES, &start, &have, error);
     if (status == HR_OK) {
         status = choose_format(input, start, have, &input->info.format, error);
     }
@@ -428,7 +428,7 @@ void hr_input_close(hr_input **input)
     }
     hr_input *in = *input;
     hr_file_close(&in->array.file);
-    hr_stream_close(&in->stream);
+    hr_io_stream_close(&in->stream);
     free(in->memory);
     free(in->path);
     free(in);

@@ -20,7 +20,7 @@
 /* What pipes may be given without privileges; fewer switches between writer and reader. */
 #define PIPE_BYTES (1 << 20)
 
-struct hr_stream {
+struct hr_io_stream {
     const char *name;
     int fd;
     int interrupt_fd; /* readable once interrupted */
@@ -53,9 +53,9 @@ static int without_blocking(int fd, bool *blocking)
     return own;
 }
 
-hr_status hr_stream_open(const char *name, int fd, hr_stream **stream, hr_error *error)
+hr_status hr_io_stream_open(const char *name, int fd, hr_io_stream **stream, hr_error *error)
 {
-    hr_stream *s = malloc(sizeof *s);
+    hr_io_stream *s = malloc(sizeof *s);
     if (s == NULL) {
         close(fd);
         return hr_fail(error, HR_E_HOST_MEMORY, "%s: no memory for a stream", name);
@@ -77,7 +77,7 @@ hr_status hr_stream_open(const char *name, int fd, hr_stream **stream, hr_error 
     return HR_OK;
 }
 
-void hr_stream_close(hr_stream **stream)
+void hr_io_stream_close(hr_io_stream **stream)
 {
     if (*stream != NULL) {
         close((*stream)->fd);
@@ -87,7 +87,7 @@ void hr_stream_close(hr_stream **stream)
     }
 }
 
-void hr_stream_interrupt(hr_stream *stream)
+void hr_io_stream_interrupt(hr_io_stream *stream)
 {
     uint64_t one = 1;
     ssize_t n = write(stream->interrupt_fd, &one, sizeof one);
@@ -95,7 +95,7 @@ void hr_stream_interrupt(hr_stream *stream)
 }
 
 /* Waits until the file is ready for `events`, or the stream is cancelled. */
-static hr_status wait_ready(hr_stream *stream, short events, hr_error *error)
+static hr_status wait_ready(hr_io_stream *stream, short events, hr_error *error)
 {
     struct pollfd fds[2] = {{stream->fd, events, 0}, {stream->interrupt_fd, POLLIN, 0}};
     for (;;) {
@@ -113,7 +113,7 @@ static hr_status wait_ready(hr_stream *stream, short events, hr_error *error)
 }
 
 /* One read(2) of what is there; *got = 0 at the end. */
-static hr_status read_some(hr_stream *stream, void *buffer, uint64_t bytes, uint64_t *got, hr_error *error)
+static hr_status read_some(hr_io_stream *stream, void *buffer, uint64_t bytes, uint64_t *got, hr_error *error)
 {
     for (;;) {
         hr_status status = wait_ready(stream, POLLIN, error);
@@ -131,8 +131,8 @@ static hr_status read_some(hr_stream *stream, void *buffer, uint64_t bytes, uint
     }
 }
 
-hr_status hr_stream_peek(hr_stream *stream, uint64_t bytes, const unsigned char **ahead, uint64_t *have,
-                         hr_error *error)
+hr_status hr_io_stream_peek(hr_io_stream *stream, uint64_t bytes, const unsigned char **ahead, uint64_t *have,
+                            hr_error *error)
 {
     if (bytes > HR_STREAM_PEEK_LIMIT) {
         return hr_fail(error, HR_E_INTERNAL, "%s: looks ahead too far", stream->name);
@@ -159,7 +159,8 @@ hr_status hr_stream_peek(hr_stream *stream, uint64_t bytes, const unsigned char 
     return HR_OK;
 }
 
-hr_status hr_stream_read(hr_stream *stream, void *buffer, uint64_t bytes, uint64_t *got, hr_error *error)
+hr_status hr_io_stream_read(hr_io_stream *stream, void *buffer, uint64_t bytes, uint64_t *got,
+                            hr_error *error)
 {
     uint64_t done = hr_min_u64(bytes, stream->have - stream->at);
     if (done > 0) {
@@ -181,8 +182,8 @@ hr_status hr_stream_read(hr_stream *stream, void *buffer, uint64_t bytes, uint64
     return HR_OK;
 }
 
-hr_status hr_stream_read_to_end(hr_stream *stream, uint64_t limit, void **data, uint64_t *bytes,
-                                hr_error *error)
+hr_status hr_io_stream_read_to_end(hr_io_stream *stream, uint64_t limit, void **data, uint64_t *bytes,
+                                   hr_error *error)
 {
     uint64_t room = UINT64_C(1) << 20;
     uint64_t have = 0;
@@ -196,7 +197,7 @@ hr_status hr_stream_read_to_end(hr_stream *stream, uint64_t limit, void **data, 
         }
         memory = grown;
         uint64_t got = 0;
-        hr_status status = hr_stream_read(stream, memory + have, room - have, &got, error);
+        hr_status status = hr_io_stream_read(stream, memory + have, room - have, &got, error);
         if (status != HR_OK) {
             free(memory);
             return status;
@@ -216,7 +217,7 @@ hr_status hr_stream_read_to_end(hr_stream *stream, uint64_t limit, void **data, 
     }
 }
 
-hr_status hr_stream_write(hr_stream *stream, const void *buffer, uint64_t bytes, hr_error *error)
+hr_status hr_io_stream_write(hr_io_stream *stream, const void *buffer, uint64_t bytes, hr_error *error)
 {
     uint64_t limit = stream->blocking ? PIPE_BUF : CALL_LIMIT;
     uint64_t done = 0;

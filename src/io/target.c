@@ -30,7 +30,7 @@ struct hr_target {
     hr_replace replace;
     int fd;        /* of a regular file, also of the replacement's; −1 otherwise */
     uint64_t base; /* where the first byte goes, in a file that was open already */
-    hr_stream *stream;
+    hr_io_stream *stream;
     uint64_t streamed;
     atomic_uint_fast64_t written;
 };
@@ -102,7 +102,7 @@ static hr_status use_open(hr_target *target, int fd, hr_error *error)
     off_t base = lseek(fd, 0, SEEK_CUR);
     int flags = fcntl(fd, F_GETFL);
     if (!S_ISREG(st.st_mode) || base < 0 || flags < 0 || (flags & O_APPEND) != 0) {
-        return hr_stream_open(target->name, fd, &target->stream, error);
+        return hr_io_stream_open(target->name, fd, &target->stream, error);
     }
     target->fd = fd;
     target->base = (uint64_t)base;
@@ -232,7 +232,7 @@ hr_status hr_target_write(hr_target *target, uint64_t offset, const void *buffer
                        "%s: a stream is written front to back; it stands at %" PRIu64 ", not at %" PRIu64,
                        target->name, target->streamed, offset);
     }
-    hr_status status = hr_stream_write(target->stream, buffer, bytes, error);
+    hr_status status = hr_io_stream_write(target->stream, buffer, bytes, error);
     if (status == HR_OK) {
         target->streamed += bytes;
     }
@@ -261,7 +261,7 @@ hr_status hr_target_commit(hr_target *target, uint64_t bytes, hr_error *error)
 void hr_target_interrupt(hr_target *target)
 {
     if (target->stream != NULL) {
-        hr_stream_interrupt(target->stream);
+        hr_io_stream_interrupt(target->stream);
     }
 }
 
@@ -276,7 +276,7 @@ void hr_target_close(hr_target **target)
     } else if (t->fd >= 0) {
         close(t->fd);
     }
-    hr_stream_close(&t->stream);
+    hr_io_stream_close(&t->stream);
     free(t->path);
     free(t);
     *target = NULL;
