@@ -9,6 +9,9 @@ static int in_time(const void *left, const void *right)
 {
     const hr_event *a = left;
     const hr_event *b = right;
+    /* Records of waits go last: they are dropped once the calls have what they know. */
+    if ((a->kind == HR_EVENT_SYNC) != (b->kind == HR_EVENT_SYNC))
+        return a->kind == HR_EVENT_SYNC ? 1 : -1;
     if (a->begin_ns != b->begin_ns)
         return a->begin_ns < b->begin_ns ? -1 : 1;
     if (a->end_ns != b->end_ns)
@@ -148,6 +151,8 @@ static hr_status join_calls_with_work(hr_trace *trace)
     }
     free(last);
     free(joints);
+    while (trace->event_count > 0 && trace->events[trace->event_count - 1].kind == HR_EVENT_SYNC)
+        trace->event_count--;
     return HR_OK;
 }
 

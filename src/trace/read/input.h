@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bytes of a trace: a file, standard input or memory, plain or gzip, in order, in bounded memory. */
+#ifndef HR_TRACE_READ_INPUT_H
+#define HR_TRACE_READ_INPUT_H
+
+#include <headrace/status.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct hr_input hr_input;
+
+/* "-" is standard input. HR_E_NOT_FOUND, HR_E_IO, HR_E_HOST_MEMORY; the text names the path. */
+HR_CHECKED hr_status hr_input_open(const char *path, hr_input **input, hr_error *error);
+/* Reads from memory that outlives the input; `path` is what failures are called by. */
+HR_CHECKED hr_status hr_input_open_memory(const void *data, size_t bytes, const char *path, hr_input **input,
+                                          hr_error *error);
+void hr_input_close(hr_input **input);
+
+const char *hr_input_path(const hr_input *input);
+/* The first bytes of the file as it lies there (not unpacked), at most 64; for telling formats apart. */
+size_t hr_input_head(const hr_input *input, const unsigned char **head);
+/*
+ * Up to `room` unpacked bytes into `at`; *got is 0 only at the end. HR_E_IO; HR_E_FORMAT for a damaged or
+ * truncated gzip stream.
+ */
+HR_CHECKED hr_status hr_input_read(hr_input *input, char *at, size_t room, size_t *got, hr_error *error);
+
+#endif
