@@ -16,7 +16,7 @@
 enum { WINDOW_BYTES = 1024 * 1024, EVENT_LIMIT_BYTES = 64 * 1024 * 1024 };
 
 typedef struct hr_window {
-    hr_input *input;
+    hr_trace_input *input;
     char *bytes;
     size_t room;     /* without the padding */
     hr_json json;    /* what is still to be scanned */
@@ -38,19 +38,20 @@ static hr_status more(hr_window *window, hr_error *error)
     if (left == window->room) {
         if (window->room >= EVENT_LIMIT_BYTES)
             return hr_fail(error, HR_E_FORMAT, "%s: the event at byte %llu is longer than %d MiB",
-                           hr_input_path(window->input), (unsigned long long)window->offset,
+                           hr_trace_input_path(window->input), (unsigned long long)window->offset,
                            EVENT_LIMIT_BYTES / (1024 * 1024));
         size_t room = window->room * 2;
         char *bytes = realloc(window->bytes, room + HR_JSON_PAD);
         if (bytes == NULL)
-            return hr_fail(error, HR_E_HOST_MEMORY, "%s: no memory to read it", hr_input_path(window->input));
+            return hr_fail(error, HR_E_HOST_MEMORY, "%s: no memory to read it",
+                           hr_trace_input_path(window->input));
         window->bytes = bytes;
         window->room = room;
     }
     size_t got = 0;
     hr_status status = HR_OK;
     if (!window->ended)
-        status = hr_input_read(window->input, window->bytes + left, window->room - left, &got, error);
+        status = hr_trace_input_read(window->input, window->bytes + left, window->room - left, &got, error);
     if (status != HR_OK)
         return status;
     window->ended = got == 0;
@@ -77,7 +78,7 @@ static hr_status next_byte(hr_window *window, char *byte, hr_error *error)
 static hr_status unexpected(const hr_window *window, const char *wanted, hr_error *error)
 {
     unsigned char found = (unsigned char)*window->json.at;
-    const char *path = hr_input_path(window->input);
+    const char *path = hr_trace_input_path(window->input);
     unsigned long long at = offset_of(window, window->json.at);
     if (window->json.at >= window->json.end)
         return hr_fail(error, HR_E_FORMAT, "%s: ends at byte %llu where %s is needed: the file is truncated",
@@ -256,22 +257,22 @@ static hr_status read_object(hr_window *window, hr_chrome *chrome, hr_error *err
     }
     if (!saw_events)
         return hr_fail(error, HR_E_FORMAT, "%s: is JSON without \"traceEvents\", so it is no Chrome trace",
-                       hr_input_path(window->input));
+                       hr_trace_input_path(window->input));
     return HR_OK;
 }
 
-hr_status hr_read_chrome(hr_input *input, hr_trace *trace, hr_error *error)
+hr_status hr_read_chrome(hr_trace_input *input, hr_trace *trace, hr_error *error)
 {
     hr_chrome chrome = {.trace = trace};
     hr_window window = {.input = input, .room = WINDOW_BYTES};
     window.bytes = calloc(1, window.room + HR_JSON_PAD);
     if (window.bytes == NULL)
-        return hr_fail(error, HR_E_HOST_MEMORY, "%s: no memory to read it", hr_input_path(input));
+        return hr_fail(error, HR_E_HOST_MEMORY, "%s: no memory to read it", hr_trace_input_path(input));
     window.json = (hr_json){window.bytes, window.bytes};
     char byte = 0;
     hr_status status = next_byte(&window, &byte, error);
     if (status == HR_END) {
-        status = hr_fail(error, HR_E_FORMAT, "%s: is empty", hr_input_path(input));
+        status = hr_fail(error, HR_E_FORMAT, "%s: is empty", hr_trace_input_path(input));
     } else if (status == HR_OK && byte == '{') {
         window.json.at++;
         status = read_object(&window, &chrome, error);

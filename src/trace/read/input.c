@@ -12,7 +12,7 @@
 
 enum { PACKED_BYTES = 256 * 1024, HEAD_BYTES = 64 };
 
-struct hr_input {
+struct hr_trace_input {
     char *path;
     int fd; /* −1: memory */
     const unsigned char *memory;
@@ -28,7 +28,7 @@ struct hr_input {
 };
 
 /* Fills `packed` when it is empty; at the end it stays empty. */
-static hr_status refill(hr_input *input, hr_error *error)
+static hr_status refill(hr_trace_input *input, hr_error *error)
 {
     if (input->packed_at < input->packed_end)
         return HR_OK;
@@ -56,7 +56,7 @@ static hr_status refill(hr_input *input, hr_error *error)
 }
 
 /* Looks at the first bytes and decides whether they are packed. */
-static hr_status look_at_head(hr_input *input, hr_error *error)
+static hr_status look_at_head(hr_trace_input *input, hr_error *error)
 {
     hr_status status = refill(input, error);
     if (status != HR_OK)
@@ -73,25 +73,25 @@ static hr_status look_at_head(hr_input *input, hr_error *error)
     return HR_OK;
 }
 
-static hr_status make(const char *path, hr_input **input, hr_error *error)
+static hr_status make(const char *path, hr_trace_input **input, hr_error *error)
 {
-    hr_input *made = calloc(1, sizeof *made);
+    hr_trace_input *made = calloc(1, sizeof *made);
     if (made != NULL) {
         made->fd = -1;
         made->path = strdup(path);
         made->packed = malloc(PACKED_BYTES);
     }
     if (made == NULL || made->path == NULL || made->packed == NULL) {
-        hr_input_close(&made);
+        hr_trace_input_close(&made);
         return hr_fail(error, HR_E_HOST_MEMORY, "%s: no memory to read it", path);
     }
     *input = made;
     return HR_OK;
 }
 
-hr_status hr_input_open(const char *path, hr_input **input, hr_error *error)
+hr_status hr_trace_input_open(const char *path, hr_trace_input **input, hr_error *error)
 {
-    hr_input *made = NULL;
+    hr_trace_input *made = NULL;
     hr_status status = make(path, &made, error);
     if (status != HR_OK)
         return status;
@@ -108,17 +108,17 @@ hr_status hr_input_open(const char *path, hr_input **input, hr_error *error)
     if (status == HR_OK)
         status = look_at_head(made, error);
     if (status != HR_OK) {
-        hr_input_close(&made);
+        hr_trace_input_close(&made);
         return status;
     }
     *input = made;
     return HR_OK;
 }
 
-hr_status hr_input_open_memory(const void *data, size_t bytes, const char *path, hr_input **input,
-                               hr_error *error)
+hr_status hr_trace_input_open_memory(const void *data, size_t bytes, const char *path, hr_trace_input **input,
+                                     hr_error *error)
 {
-    hr_input *made = NULL;
+    hr_trace_input *made = NULL;
     hr_status status = make(path, &made, error);
     if (status != HR_OK)
         return status;
@@ -126,16 +126,16 @@ hr_status hr_input_open_memory(const void *data, size_t bytes, const char *path,
     made->memory_left = bytes;
     status = look_at_head(made, error);
     if (status != HR_OK) {
-        hr_input_close(&made);
+        hr_trace_input_close(&made);
         return status;
     }
     *input = made;
     return HR_OK;
 }
 
-void hr_input_close(hr_input **input)
+void hr_trace_input_close(hr_trace_input **input)
 {
-    hr_input *old = *input;
+    hr_trace_input *old = *input;
     if (old == NULL)
         return;
     if (old->gzip)
@@ -148,18 +148,18 @@ void hr_input_close(hr_input **input)
     *input = NULL;
 }
 
-const char *hr_input_path(const hr_input *input)
+const char *hr_trace_input_path(const hr_trace_input *input)
 {
     return input->path;
 }
 
-size_t hr_input_head(const hr_input *input, const unsigned char **head)
+size_t hr_trace_input_head(const hr_trace_input *input, const unsigned char **head)
 {
     *head = input->head;
     return input->head_bytes;
 }
 
-static hr_status read_plain(hr_input *input, char *at, size_t room, size_t *got, hr_error *error)
+static hr_status read_plain(hr_trace_input *input, char *at, size_t room, size_t *got, hr_error *error)
 {
     hr_status status = refill(input, error);
     if (status != HR_OK)
@@ -173,14 +173,14 @@ static hr_status read_plain(hr_input *input, char *at, size_t room, size_t *got,
     return HR_OK;
 }
 
-static hr_status damaged(hr_input *input, hr_error *error)
+static hr_status damaged(hr_trace_input *input, hr_error *error)
 {
     return hr_fail(error, HR_E_FORMAT, "%s: gzip data damaged near byte %llu: %s", input->path,
                    (unsigned long long)(input->offset - (input->packed_end - input->packed_at)),
                    input->unpack.msg != NULL ? input->unpack.msg : "not a gzip stream");
 }
 
-hr_status hr_input_read(hr_input *input, char *at, size_t room, size_t *got, hr_error *error)
+hr_status hr_trace_input_read(hr_trace_input *input, char *at, size_t room, size_t *got, hr_error *error)
 {
     if (!input->gzip)
         return read_plain(input, at, room, got, error);

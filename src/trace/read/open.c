@@ -6,9 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static hr_status foreign(const hr_input *input, const unsigned char *head, size_t bytes, hr_error *error)
+static hr_status foreign(const hr_trace_input *input, const unsigned char *head, size_t bytes,
+                         hr_error *error)
 {
-    const char *path = hr_input_path(input);
+    const char *path = hr_trace_input_path(input);
     static const struct {
         const char *magic;
         size_t length;
@@ -51,12 +52,12 @@ static bool starts_json(const unsigned char *head, size_t bytes)
     return true; /* nothing but white space: the JSON reader says that it is empty */
 }
 
-static hr_status read_by_format(hr_input *input, hr_trace *trace, hr_error *error)
+static hr_status read_by_format(hr_trace_input *input, hr_trace *trace, hr_error *error)
 {
     const unsigned char *head;
-    size_t bytes = hr_input_head(input, &head);
+    size_t bytes = hr_trace_input_head(input, &head);
     if (bytes >= 16 && memcmp(head, "SQLite format 3", 16) == 0)
-        return hr_read_nsight(hr_input_path(input), trace, error);
+        return hr_read_nsight(hr_trace_input_path(input), trace, error);
     if ((bytes >= 2 && head[0] == 0x1F && head[1] == 0x8B) || starts_json(head, bytes))
         return hr_read_chrome(input, trace, error);
     return foreign(input, head, bytes, error);
@@ -64,16 +65,16 @@ static hr_status read_by_format(hr_input *input, hr_trace *trace, hr_error *erro
 
 hr_status hr_read_trace(const char *path, hr_trace **trace, hr_error *error)
 {
-    hr_input *input = NULL;
+    hr_trace_input *input = NULL;
     hr_trace *made = NULL;
-    hr_status status = hr_input_open(path, &input, error);
+    hr_status status = hr_trace_input_open(path, &input, error);
     if (status == HR_OK)
         status = hr_trace_new(path, &made, error);
     if (status == HR_OK)
         status = read_by_format(input, made, error);
     if (status == HR_OK)
         status = hr_trace_finish(made, error);
-    hr_input_close(&input);
+    hr_trace_input_close(&input);
     if (status != HR_OK) {
         hr_trace_free(&made);
         return status;
