@@ -37,8 +37,10 @@ static int print_generated(const char *what, const char *name)
 
 int main(int argc, char **argv)
 {
-    /* A reader that went away is a failed write with a message, not a silent death. */
+    /* A reader that went away, or a file beyond its limit, is a failed write with a message, not a silent
+     * death. */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
     if (argc < 2) {
         cli_print_overview(stderr);
         return CLI_UNUSABLE;

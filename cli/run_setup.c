@@ -308,5 +308,8 @@ int run_open_output(run_job *job)
             status == HR_E_UNSUPPORTED || status == HR_E_INVALID ? CLI_UNUSABLE : CLI_FAILED, &error);
     job->out_info = (hr_array_info)HR_ARRAY_INFO_INIT;
     hr_output_info(job->out, &job->out_info);
+    if (job->out_info.format == HR_FORMAT_JPEG && cli_has(job->args, "verify"))
+        return cli_fail(CLI_UNUSABLE, job->out_path,
+                        "JPEG does not keep what was computed, so it cannot be verified; write .png or .npy");
     return CLI_DONE;
 }

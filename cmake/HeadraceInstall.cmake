@@ -6,6 +6,12 @@ install(TARGETS headrace headrace-trace EXPORT headrace-targets)
 install(TARGETS headrace-cli)
 install(DIRECTORY include/headrace DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT headrace-targets NAMESPACE headrace:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/headrace)
+install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES ${CMAKE_BINARY_DIR}/share/headrace.1 ${CMAKE_BINARY_DIR}/share/headrace-run.1
+    ${CMAKE_BINARY_DIR}/share/headrace-audit.1 ${CMAKE_BINARY_DIR}/share/headrace-bench.1
+    ${CMAKE_BINARY_DIR}/share/headrace-info.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES ${CMAKE_BINARY_DIR}/share/headrace.bash
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME headrace)
 
 configure_package_config_file(cmake/headrace-config.cmake.in headrace-config.cmake
     INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/headrace)
