@@ -189,7 +189,7 @@ static hr_status fail_no_backend(hr_runtime *runtime, const char *spec, size_t l
 {
     const char *reason = absent_reason(runtime, spec, length);
     if (reason != NULL) {
-        return hr_fail(error, HR_E_UNSUPPORTED, "device %s: %.400s", spec, reason);
+        return hr_fail(error, HR_E_UNSUPPORTED, "device %.60s: %.400s", spec, reason + length + 2);
     }
     char known[128] = "auto";
     for (uint32_t i = 0; i < runtime->backend_count; i++) {
