@@ -3,13 +3,18 @@
 
 #include <stdlib.h>
 
+void hr_findings_drop_last(hr_findings *findings)
+{
+    hr_finding *last = &findings->at[--findings->count];
+    free(last->where);
+    free(last->evidence);
+    free(last->repair.events);
+}
+
 void hr_findings_free(hr_findings *findings)
 {
-    for (uint32_t i = 0; i < findings->count; i++) {
-        free(findings->at[i].where);
-        free(findings->at[i].evidence);
-        free(findings->at[i].repair.events);
-    }
+    while (findings->count > 0)
+        hr_findings_drop_last(findings);
     free(findings->at);
     *findings = (hr_findings){0};
 }

@@ -72,6 +72,8 @@ typedef struct hr_findings {
 void hr_findings_free(hr_findings *findings);
 /* A new finding, zeroed but for the rule and little = 0. Null: out of memory. Lives until the next one. */
 hr_finding *hr_findings_add(hr_findings *findings, const char *rule);
+/* Takes the last finding back: it turned out to be too little to speak of. There must be one. */
+void hr_findings_drop_last(hr_findings *findings);
 /* Adds an event to the repair. HR_E_HOST_MEMORY. */
 HR_CHECKED hr_status hr_repair_add(hr_repair *repair, uint32_t event);
 /*

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* profiler: something made the program wait after every launch, so that nothing can be said. Design note:
+ * docs/audit/profiler.md. */
+#include "trace/rule/rules.h"
+#include "trace/rule/support.h"
+
+#include <stdio.h>
+
+/* Launches whose own call lasts until the kernel is done: with launches that return at once this does not
+ * happen. */
+static void count_launches(const hr_trace *trace, uint32_t *launches, uint32_t *covered)
+{
+    *launches = 0;
+    *covered = 0;
+    for (uint32_t i = 0; i < trace->work_count; i++) {
+        const hr_event *work = &trace->events[trace->work[i]];
+        if (work->kind != HR_EVENT_KERNEL || work->peer == HR_NONE ||
+            trace->events[work->peer].call != HR_CALL_LAUNCH)
+            continue;
+        (*launches)++;
+        *covered += trace->events[work->peer].end_ns >= work->end_ns;
+    }
+}
+
+static hr_status check(const hr_trace *trace, hr_findings *findings, hr_error *error)
+{
+    enum { LEAST = 20 };
+    uint32_t launches, covered;
+    count_launches(trace, &launches, &covered);
+    bool blocking = launches >= LEAST && covered * 10 >= launches * 9;
+    if (!blocking && !trace->serialised)
+        return HR_OK;
+    hr_finding *finding = hr_findings_add(findings, "profiler");
+    if (finding == NULL)
+        return hr_rule_no_memory(trace, error);
+    finding->kind = HR_FINDING_SUSPENDED;
+    finding->count = covered;
+    if (blocking)
+        snprintf(finding->text, sizeof finding->text,
+                 "%u of %u launches return only when their kernel is done: something makes every launch "
+                 "wait, and the trace "
+                 "does not show the program as it runs alone.",
+                 covered, launches);
+    else
+        snprintf(
+            finding->text, sizeof finding->text,
+            "the trace says that launches were made to wait; it does not show the program as it runs alone.");
+    snprintf(finding->fix, sizeof finding->fix,
+             "unset CUDA_LAUNCH_BLOCKING (AMD_SERIALIZE_KERNEL, HIP_LAUNCH_BLOCKING), leave out tools that "
+             "serialise kernels, and record again");
+    hr_finding_finish(finding);
+    return HR_OK;
+}
+
+const hr_rule hr_rule_profiler = {
+    .name = "profiler",
+    .meaning = "a tool or a setting serialises the run; verdicts rest until it is recorded without",
+    .needs = "host calls",
+    .lacks = hr_rule_lacks_calls,
+    .check = check,
+};
