@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/gauge.h"
+
+#include "base/clock.h"
+
+#include <math.h>
+#include <string.h>
+
+#define LOWEST_RATE     1e6
+#define BINS_PER_OCTAVE 8.0
+
+void hr_gauge_init(hr_gauge *gauge)
+{
+    memset(gauge, 0, sizeof *gauge);
+    pthread_mutex_init(&gauge->lock, NULL);
+}
+
+void hr_gauge_destroy(hr_gauge *gauge)
+{
+    pthread_mutex_destroy(&gauge->lock);
+}
+
+static size_t bin_of(double rate)
+{
+    double bin = log2(rate / LOWEST_RATE) * BINS_PER_OCTAVE;
+    return bin < 0.0 ? 0 : bin >= HR_GAUGE_BINS ? HR_GAUGE_BINS - 1 : (size_t)bin;
+}
+
+void hr_gauge_add(hr_gauge *gauge, uint64_t begin_ns, uint64_t end_ns, uint64_t bytes)
+{
+    pthread_mutex_lock(&gauge->lock);
+    hr_cover_add(&gauge->cover, begin_ns, end_ns);
+    gauge->bytes += bytes;
+    if (end_ns > begin_ns && bytes > 0) {
+        double rate = (double)bytes * (double)HR_NS_PER_S / (double)(end_ns - begin_ns);
+        gauge->bytes_at[bin_of(rate)] += bytes;
+    }
+    pthread_mutex_unlock(&gauge->lock);
+}
+
+double hr_gauge_busy_s(hr_gauge *gauge)
+{
+    pthread_mutex_lock(&gauge->lock);
+    double busy = (double)hr_cover_length(&gauge->cover) / (double)HR_NS_PER_S;
+    pthread_mutex_unlock(&gauge->lock);
+    return busy;
+}
+
+uint64_t hr_gauge_bytes(hr_gauge *gauge)
+{
+    pthread_mutex_lock(&gauge->lock);
+    uint64_t bytes = gauge->bytes;
+    pthread_mutex_unlock(&gauge->lock);
+    return bytes;
+}
+
+double hr_gauge_rate(hr_gauge *gauge)
+{
+    pthread_mutex_lock(&gauge->lock);
+    uint64_t all = 0;
+    for (size_t i = 0; i < HR_GAUGE_BINS; i++) {
+        all += gauge->bytes_at[i];
+    }
+    uint64_t faster = 0;
+    double rate = 0.0;
+    for (size_t i = HR_GAUGE_BINS; i-- > 0 && all > 0;) {
+        faster += gauge->bytes_at[i];
+        if (faster >= all / 10 && faster > 0) {
+            rate = LOWEST_RATE * exp2((double)(i + 1) / BINS_PER_OCTAVE);
+            break;
+        }
+    }
+    pthread_mutex_unlock(&gauge->lock);
+    return rate;
+}

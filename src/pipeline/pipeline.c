@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The public door: opens, runs and closes a pipeline. What happens in between is in run.h and the executors.
+ */
+#include "pipeline/plan.h"
+
+#include "base/clock.h"
+#include "pipeline/report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PROGRESS_NS (HR_NS_PER_S / 10)
+
+void hr_pipeline_options_init(hr_pipeline_options *options)
+{
+    memset(options, 0, sizeof *options);
+    options->size = sizeof *options;
+}
+
+static hr_status check_devices(const hr_pipeline_options *options, hr_device_info *info, hr_error *error)
+{
+    if (options->devices == NULL || options->device_count == 0) {
+        return hr_fail(error, HR_E_INVALID, "pipeline: no device given");
+    }
+    for (uint32_t i = 0; i < options->device_count; i++) {
+        hr_device_info other = HR_DEVICE_INFO_INIT;
+        hr_status status = hr_device_get_info(options->devices[i], &other, error);
+        if (status != HR_OK) {
+            return status;
+        }
+        if (i > 0 && (other.kind != info->kind || other.shares_host_memory != info->shares_host_memory)) {
+            return hr_fail(error, HR_E_INVALID, "pipeline: devices of different kinds (%s and %s)",
+                           info->spec, other.spec);
+        }
+        if (i == 0) {
+            *info = other;
+        }
+    }
+    return HR_OK;
+}
+
+static hr_status check_source(const hr_port *port, uint32_t index, hr_dtype dtype, hr_error *error)
+{
+    const hr_source *source = port->source;
+    if (source == NULL || (source->read == NULL && source->data == NULL)) {
+        return hr_fail(error, HR_E_INVALID, "input %" PRIu32 ": no source that reads", index);
+    }
+    if (source->data != NULL && source->bytes == HR_LENGTH_UNKNOWN) {
+        return hr_fail(error, HR_E_INVALID, "input %" PRIu32 ": data in memory of unknown length", index);
+    }
+    bool open_ended = port->shape.rank > 0 && port->shape.extent[0] == HR_LENGTH_UNKNOWN;
+    uint64_t bytes;
+    if (open_ended) {
+        return HR_OK;
+    }
+    if (hr_shape_bytes(&port->shape, dtype, &bytes) != HR_OK) {
+        return hr_fail(error, HR_E_RANGE, "input %" PRIu32 ": the array's size does not fit in 63 bits",
+                       index);
+    }
+    if (source->bytes != HR_LENGTH_UNKNOWN && source->bytes != bytes) {
+        return hr_fail(error, HR_E_INVALID,
+                       "input %" PRIu32 ": the shape needs %" PRIu64 " bytes, the source has %" PRIu64, index,
+                       bytes, source->bytes);
+    }
+    return HR_OK;
+}
+
+static hr_status check_sink(const hr_port *port, uint32_t index, hr_dtype dtype, bool open_ended,
+                            hr_error *error)
+{
+    const hr_sink *sink = port->sink;
+    if (sink == NULL || (sink->write == NULL && sink->data == NULL)) {
+        return hr_fail(error, HR_E_INVALID, "output %" PRIu32 ": no sink that writes", index);
+    }
+    if (port->dtype != HR_DTYPE_NONE && port->dtype != dtype) {
+        return hr_fail(error, HR_E_INVALID, "output %" PRIu32 ": the op makes %s, the output is to hold %s",
+                       index, hr_dtype_name(dtype), hr_dtype_name(port->dtype));
+    }
+    if (open_ended && sink->data != NULL) {
+        return hr_fail(error, HR_E_UNSUPPORTED,
+                       "output %" PRIu32 ": memory of fixed size for data of unknown length", index);
+    }
+    return HR_OK;
+}
+
+static hr_status check_op(const hr_op *op, hr_error *error)
+{
+    if (op == NULL) {
+        return hr_fail(error, HR_E_INVALID, "pipeline: no op given");
+    }
+    if (op->inputs == 0 || op->inputs > HR_MAX_PORTS) {
+        return hr_fail(error, HR_E_INVALID, "%s: %" PRIu32 " inputs, and there may be 1 to %d", op->name,
+                       op->inputs, HR_MAX_PORTS);
+    }
+    if (op->rule == HR_CHUNK_REDUCE && op->combine == NULL) {
+        return hr_fail(error, HR_E_INVALID, "%s: a reduction without a combine step", op->name);
+    }
+    return HR_OK;
+}
+
+/* Works out what the op makes of the inputs, and checks that the ports fit it. */
+static hr_status resolve(hr_pipeline *pipeline, hr_error *error)
+{
+    const hr_pipeline_options *options = &pipeline->options;
+    const hr_op *op = options->op;
+    hr_status status = check_op(op, error);
+    if (status == HR_OK) {
+        status = check_devices(options, &pipeline->info, error);
+    }
+    hr_shape shapes[HR_MAX_PORTS];
+    for (uint32_t i = 0; status == HR_OK && i < op->inputs; i++) {
+        pipeline->in_dtype[i] = options->in[i].dtype;
+        shapes[i] = options->in[i].shape;
+        status = check_source(&options->in[i], i, pipeline->in_dtype[i], error);
+    }
+    if (status == HR_OK) {
+        status = hr_op_make_plan(op, options->params, pipeline->in_dtype, shapes, &pipeline->plan, error);
+    }
+    if (status == HR_OK && pipeline->plan.outputs > HR_MAX_PORTS) {
+        status = hr_fail(error, HR_E_INVALID, "%s: %" PRIu32 " outputs, and there may be %d", op->name,
+                         pipeline->plan.outputs, HR_MAX_PORTS);
+    }
+    if (status == HR_OK) {
+        status = hr_cut_make(op, &pipeline->plan, pipeline->in_dtype, shapes, &pipeline->cut, error);
+    }
+    for (uint32_t i = 0; status == HR_OK && i < pipeline->plan.outputs; i++) {
+        status = check_sink(&options->out[i], i, pipeline->plan.dtype[i],
+                            pipeline->cut.units == HR_LENGTH_UNKNOWN, error);
+    }
+    return status;
+}
+
+static void make_sync(hr_pipeline *pipeline)
+{
+    pthread_mutex_init(&pipeline->lock, NULL);
+    pthread_cond_init(&pipeline->gate, NULL);
+    sem_init(&pipeline->wake, 0, 0);
+    for (int i = 0; i < HR_STAGE_COUNT; i++) {
+        hr_gauge_init(&pipeline->gauge[i]);
+    }
+    atomic_init(&pipeline->stop_at, UINT64_MAX);
+    atomic_init(&pipeline->chunks, UINT64_MAX);
+}
+
+/* Takes what the chosen executor needs. */
+static hr_status open_executor(hr_pipeline *pipeline, hr_error *error)
+{
+    if (!pipeline->info.shares_host_memory || pipeline->cut.rule == HR_CHUNK_TILES) {
+        return hr_fail(error, HR_E_UNSUPPORTED, "%s on %s: not built yet", pipeline->options.op->name,
+                       pipeline->info.spec);
+    }
+    hr_status status = hr_plan_lanes(pipeline, error);
+    if (status != HR_OK) {
+        return status;
+    }
+    atomic_store(&pipeline->chunks, hr_cut_chunks(&pipeline->cut));
+    pipeline->executor = &hr_lane_executor;
+    return pipeline->executor->open(pipeline, error);
+}
+
+static hr_status take_total(hr_pipeline *pipeline, hr_error *error)
+{
+    if (pipeline->cut.rule != HR_CHUNK_REDUCE) {
+        return HR_OK;
+    }
+    pipeline->total = calloc(1, pipeline->plan.partial_bytes > 0 ? pipeline->plan.partial_bytes : 1);
+    return pipeline->total != NULL ? HR_OK
+                                   : hr_fail(error, HR_E_HOST_MEMORY, "pipeline: no memory for the result");
+}
+
+static uint64_t input_bytes(const hr_pipeline *pipeline)
+{
+    if (pipeline->cut.units == HR_LENGTH_UNKNOWN) {
+        return 0;
+    }
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < pipeline->cut.inputs; i++) {
+        bytes += pipeline->cut.units * pipeline->cut.in[i].unit_bytes;
+    }
+    return bytes;
+}
+
+hr_status hr_pipeline_open(const hr_pipeline_options *options, hr_pipeline **pipeline, hr_error *error)
+{
+    hr_error unused = HR_ERROR_INIT;
+    error = error != NULL ? error : &unused;
+    uint64_t begin = hr_now_ns();
+    if (options == NULL || pipeline == NULL || options->size < sizeof *options) {
+        return hr_fail(error, HR_E_INVALID,
+                       "pipeline: options that hr_pipeline_options_init() has not set up");
+    }
+    hr_pipeline *made = calloc(1, sizeof *made);
+    if (made == NULL) {
+        return hr_fail(error, HR_E_HOST_MEMORY, "pipeline: no memory for itself");
+    }
+    made->options = *options;
+    make_sync(made);
+    hr_status status = resolve(made, error);
+    if (status == HR_OK) {
+        status = take_total(made, error);
+    }
+    if (status == HR_OK) {
+        made->total_bytes = input_bytes(made);
+        status = open_executor(made, error);
+    }
+    if (status != HR_OK) {
+        hr_error ignored = HR_ERROR_INIT;
+        hr_status closed = hr_pipeline_close(&made, &ignored);
+        (void)closed; /* the first failure is the one to tell */
+        return status;
+    }
+    made->setup_s = (double)(hr_now_ns() - begin) / (double)HR_NS_PER_S;
+    *pipeline = made;
+    return HR_OK;
+}
+
+hr_status hr_pipeline_output(const hr_pipeline *pipeline, uint32_t index, hr_dtype *dtype, hr_shape *shape)
+{
+    if (pipeline == NULL || index >= pipeline->plan.outputs) {
+        return HR_E_INVALID;
+    }
+    if (dtype != NULL) {
+        *dtype = pipeline->plan.dtype[index];
+    }
+    if (shape != NULL) {
+        *shape = pipeline->plan.shape[index];
+    }
+    return HR_OK;
+}
+
+static void tell_progress(hr_pipeline *pipeline)
+{
+    const hr_observer *observer = pipeline->options.observer;
+    if (observer != NULL && observer->progress != NULL) {
+        observer->progress(observer->self, atomic_load(&pipeline->done_bytes), pipeline->total_bytes,
+                           hr_now_ns() - pipeline->begin_ns);
+    }
+}
+
+/* Sleeps until the last thread has left; tells progress and passes a cancel on meanwhile. */
+static void supervise(hr_pipeline *pipeline)
+{
+    bool told_cancel = false;
+    for (;;) {
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += PROGRESS_NS;
+        until.tv_sec += until.tv_nsec / (long)HR_NS_PER_S;
+        until.tv_nsec %= (long)HR_NS_PER_S;
+        int woken = sem_clockwait(&pipeline->wake, CLOCK_MONOTONIC, &until);
+        if (woken != 0 && errno == ETIMEDOUT) {
+            tell_progress(pipeline);
+        }
+        if (atomic_load(&pipeline->cancelled) && !told_cancel) {
+            told_cancel = true;
+            hr_run_stop(pipeline);
+        }
+        pthread_mutex_lock(&pipeline->lock);
+        bool all_left = pipeline->active == 0;
+        pthread_mutex_unlock(&pipeline->lock);
+        if (all_left) {
+            return;
+        }
+    }
+}
+
+/* Finishes each sink, or discards those that are not finished when something has failed. */
+static void end_sinks(hr_pipeline *pipeline)
+{
+    for (uint32_t i = 0; i < pipeline->cut.outputs; i++) {
+        hr_sink *sink = pipeline->options.out[i].sink;
+        if (pipeline->failed) {
+            if (sink->discard != NULL) {
+                sink->discard(sink->self);
+            }
+            continue;
+        }
+        if (sink->finish == NULL) {
+            continue;
+        }
+        hr_error error = HR_ERROR_INIT;
+        uint64_t begin = hr_now_ns();
+        hr_status status = sink->finish(sink->self, atomic_load(&pipeline->written_bytes[i]), &error);
+        if (status != HR_OK) {
+            pipeline->failed = true;
+            pipeline->failure = error;
+            pipeline->failure.status = hr_run_refused(status, "the sink", &pipeline->failure);
+            pipeline->failure.chunk = HR_NO_CHUNK;
+        } else {
+            hr_place_in_run place = {.stage = HR_STAGE_WRITE, .chunk = HR_NO_CHUNK, .port = i};
+            hr_run_span(pipeline, place, begin, hr_now_ns(), 0);
+        }
+    }
+}
+
+static void take_result(hr_pipeline *pipeline, hr_result *result)
+{
+    const hr_op *op = pipeline->options.op;
+    if (pipeline->failed || pipeline->total == NULL || op->result == NULL) {
+        return;
+    }
+    hr_error error = HR_ERROR_INIT;
+    hr_status status =
+        op->result(op, pipeline->options.params, pipeline->in_dtype[0], pipeline->total, result, &error);
+    if (status != HR_OK) {
+        pipeline->failed = true;
+        pipeline->failure = error;
+        pipeline->failure.status = hr_run_refused(status, op->name, &pipeline->failure);
+        *result = (hr_result){0};
+    }
+}
+
+hr_status hr_pipeline_run(hr_pipeline *pipeline, hr_report *report, hr_error *error)
+{
+    if (pipeline == NULL || (report != NULL && report->size < sizeof *report)) {
+        return hr_fail(error, HR_E_INVALID, "pipeline: null, or a report that HR_REPORT_INIT has not set up");
+    }
+    pthread_mutex_lock(&pipeline->lock);
+    if (pipeline->phase != HR_RUN_OPENED) {
+        pthread_mutex_unlock(&pipeline->lock);
+        return hr_fail(error, HR_E_INVALID, "pipeline: runs once");
+    }
+    pipeline->phase = HR_RUN_RUNNING;
+    pipeline->active = pipeline->thread_count;
+    pipeline->begin_ns = hr_now_ns();
+    pthread_cond_broadcast(&pipeline->gate);
+    pthread_mutex_unlock(&pipeline->lock);
+
+    supervise(pipeline);
+    if (pipeline->executor->settle != NULL) {
+        pipeline->executor->settle(pipeline);
+    }
+    if (!pipeline->failed && atomic_load(&pipeline->cancelled)) {
+        pipeline->failed = true;
+        hr_fail(&pipeline->failure, HR_E_CANCELLED, "%s: cancelled", pipeline->options.op->name);
+    }
+    hr_result result = {0};
+    take_result(pipeline, &result);
+    end_sinks(pipeline);
+    uint64_t end = hr_now_ns();
+    if (!pipeline->failed) {
+        tell_progress(pipeline);
+    }
+    if (report != NULL) {
+        hr_report_fill(pipeline, end, report);
+        report->result = result;
+    }
+    pthread_mutex_lock(&pipeline->lock);
+    pipeline->phase = HR_RUN_OVER;
+    pthread_mutex_unlock(&pipeline->lock);
+    if (pipeline->failed && error != NULL) {
+        *error = pipeline->failure;
+    }
+    return pipeline->failed ? pipeline->failure.status : HR_OK;
+}
+
+void hr_pipeline_cancel(hr_pipeline *pipeline)
+{
+    /* A lock-free store and a semaphore: both may be used in a signal handler. */
+    if (pipeline != NULL) {
+        atomic_store(&pipeline->cancelled, true);
+        sem_post(&pipeline->wake);
+    }
+}
+
+hr_status hr_pipeline_close(hr_pipeline **pipeline, hr_error *error)
+{
+    if (pipeline == NULL || *pipeline == NULL) {
+        return HR_OK;
+    }
+    hr_pipeline *self = *pipeline;
+    pthread_mutex_lock(&self->lock);
+    bool running = self->phase == HR_RUN_RUNNING;
+    if (self->phase == HR_RUN_OPENED) {
+        self->phase = HR_RUN_CLOSING;
+        pthread_cond_broadcast(&self->gate);
+    }
+    pthread_mutex_unlock(&self->lock);
+    if (running) {
+        return hr_fail(error, HR_E_BUSY, "pipeline: it is running");
+    }
+    for (uint32_t i = 0; i < self->thread_count; i++) {
+        pthread_join(self->threads[i].thread, NULL);
+    }
+    hr_status status = self->executor != NULL ? self->executor->close(self, error) : HR_OK;
+    for (int i = 0; i < HR_STAGE_COUNT; i++) {
+        hr_gauge_destroy(&self->gauge[i]);
+    }
+    sem_destroy(&self->wake);
+    pthread_cond_destroy(&self->gate);
+    pthread_mutex_destroy(&self->lock);
+    free(self->total);
+    free(self);
+    *pipeline = NULL;
+    return status;
+}

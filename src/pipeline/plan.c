@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/plan.h"
+
+#include <inttypes.h>
+#include <unistd.h>
+
+#define KIB UINT64_C(1024)
+#define MIB (KIB * KIB)
+
+/* A lane's slot should stay in its core's cache from reading to writing, and be worth a system call. */
+#define LANE_SLOT_LEAST (128 * KIB)
+#define LANE_SLOT_MOST  (2 * MIB)
+
+static uint64_t online_cores(const hr_pipeline *pipeline)
+{
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t cores = pipeline->info.compute_units > 0 ? pipeline->info.compute_units : 1;
+    return online > 0 && (uint64_t)online > cores ? (uint64_t)online : cores;
+}
+
+uint64_t hr_plan_pinned_limit(const hr_pipeline *pipeline)
+{
+    if (pipeline->options.pinned_bytes > 0) {
+        return pipeline->options.pinned_bytes;
+    }
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page / 8 : 256 * MIB;
+}
+
+uint64_t hr_lane_slot_bytes(const hr_pipeline *pipeline)
+{
+    const hr_cut *cut = &pipeline->cut;
+    uint64_t bytes = hr_slot_round(pipeline->plan.partial_bytes);
+    for (uint32_t i = 0; i < cut->inputs; i++) {
+        if (pipeline->options.in[i].source->data == NULL) {
+            bytes += hr_slot_round(hr_cut_in_bytes(cut, i));
+        }
+    }
+    for (uint32_t i = 0; i < cut->outputs; i++) {
+        if (pipeline->options.out[i].sink->data == NULL) {
+            bytes += hr_slot_round(hr_cut_out_bytes(cut, i));
+        }
+    }
+    return bytes;
+}
+
+/* Bytes of all ports that one unit has. */
+static uint64_t bytes_a_unit(const hr_cut *cut)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < cut->inputs; i++) {
+        bytes += cut->in[i].unit_bytes;
+    }
+    for (uint32_t i = 0; i < cut->outputs; i++) {
+        bytes += cut->out[i].unit_bytes;
+    }
+    return bytes > 0 ? bytes : 1;
+}
+
+/* The chunk, of the largest port, whose slot is as near to `slot_bytes` as the op allows. */
+static uint64_t chunk_for_slot(const hr_pipeline *pipeline, uint64_t slot_bytes, uint64_t lanes)
+{
+    const hr_cut *cut = &pipeline->cut;
+    uint64_t units = slot_bytes / bytes_a_unit(cut);
+    if (cut->units != HR_LENGTH_UNKNOWN) {
+        /* A few chunks for each lane, so that they end together. */
+        units = hr_min_u64(units, hr_div_up(cut->units, 4 * lanes));
+    }
+    /* Rows that neighbours read as well are read twice: keep that share small. */
+    units = hr_max_u64(units, 16 * cut->in[0].halo_units);
+    units = hr_round_up(hr_max_u64(units, 1), cut->align_units);
+    uint64_t bytes;
+    return hr_mul_overflows(units, hr_cut_unit_bytes(cut), &bytes) ? UINT64_MAX : bytes;
+}
+
+static bool any_port_does_io(const hr_pipeline *pipeline)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < pipeline->cut.inputs; i++) {
+        any = any || pipeline->options.in[i].source->data == NULL;
+    }
+    for (uint32_t i = 0; i < pipeline->cut.outputs; i++) {
+        any = any || pipeline->options.out[i].sink->data == NULL;
+    }
+    return any;
+}
+
+hr_status hr_plan_lanes(hr_pipeline *pipeline, hr_error *error)
+{
+    const hr_pipeline_options *options = &pipeline->options;
+    uint64_t cores = online_cores(pipeline);
+    uint64_t lanes = options->depth > 0 ? options->depth : cores + any_port_does_io(pipeline);
+    lanes = hr_min_u64(lanes, HR_RUN_MAX_THREADS);
+    uint64_t slot = pipeline->info.l2_bytes > 0 ? pipeline->info.l2_bytes : MIB;
+    slot = hr_max_u64(LANE_SLOT_LEAST, hr_min_u64(slot, LANE_SLOT_MOST));
+    uint64_t limit = hr_plan_pinned_limit(pipeline);
+    uint64_t chunk = options->chunk_bytes > 0 ? options->chunk_bytes : chunk_for_slot(pipeline, slot, lanes);
+    hr_status status = hr_cut_set_chunk(&pipeline->cut, chunk, error);
+    if (status != HR_OK) {
+        return status;
+    }
+    uint64_t slot_bytes = hr_lane_slot_bytes(pipeline);
+    if (slot_bytes > limit) {
+        return hr_fail(error, HR_E_RANGE,
+                       "a chunk of %" PRIu64 " bytes needs slots of %" PRIu64
+                       " bytes, and memory for slots is limited to %" PRIu64,
+                       pipeline->cut.chunk_units * hr_cut_unit_bytes(&pipeline->cut), slot_bytes, limit);
+    }
+    uint64_t fitting = slot_bytes > 0 ? limit / slot_bytes : lanes;
+    if (fitting < lanes) {
+        hr_run_note(pipeline,
+                    "%" PRIu64 " slots instead of %" PRIu64 ": memory for slots is limited to %" PRIu64
+                    " bytes",
+                    fitting, lanes, limit);
+        lanes = fitting;
+    }
+    pipeline->depth = (uint32_t)lanes;
+    return HR_OK;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Chooses chunk and depth before anything is taken. */
+#ifndef HR_PIPELINE_PLAN_H
+#define HR_PIPELINE_PLAN_H
+
+#include "base/checked.h"
+#include "pipeline/run.h"
+
+/* Blocks of slots start at multiples of this. */
+#define HR_SLOT_ALIGN UINT64_C(256)
+
+/* Room that a block takes in a pool; none for a block that is not there. */
+static inline uint64_t hr_slot_round(uint64_t bytes)
+{
+    return hr_round_up(bytes, HR_SLOT_ALIGN);
+}
+
+/* Host memory of one lane at the cut's chunk. */
+uint64_t hr_lane_slot_bytes(const hr_pipeline *pipeline);
+
+/* Chooses chunk_units and depth for lanes. HR_E_RANGE: what the options fix does not fit. */
+HR_CHECKED hr_status hr_plan_lanes(hr_pipeline *pipeline, hr_error *error);
+
+/* Ceiling for slots in host memory that the options or the machine set. */
+uint64_t hr_plan_pinned_limit(const hr_pipeline *pipeline);
+
+#endif

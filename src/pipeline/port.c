@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/port.h"
+
+#include "base/checked.h"
+#include "base/clock.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+uint64_t hr_reader_carry_bytes(const hr_pipeline *pipeline, uint32_t port)
+{
+    const hr_cut_port *input = &pipeline->cut.in[port];
+    const hr_source *source = pipeline->options.in[port].source;
+    bool needs = source->sequential && source->data == NULL;
+    /* Twice the halo fits: it is no more than a chunk's room, which was checked. */
+    return needs ? 2 * input->halo_units * input->unit_bytes : 0;
+}
+
+hr_status hr_port_read(const hr_source *source, uint64_t offset, void *buffer, uint64_t bytes, uint64_t *got,
+                       hr_error *error)
+{
+    uint64_t done = 0;
+    while (done < bytes) {
+        uint64_t some = 0;
+        hr_status status = source->read(source->self, offset + done, (unsigned char *)buffer + done,
+                                        bytes - done, &some, error);
+        if (status < 0) {
+            return hr_run_refused(status, "the source", error);
+        }
+        if (some > bytes - done) {
+            return hr_fail(error, HR_E_IO, "the source says that it read %" PRIu64 " bytes of %" PRIu64, some,
+                           bytes - done);
+        }
+        done += some;
+        if (status != HR_OK || some == 0) {
+            break;
+        }
+    }
+    if (done < bytes && source->bytes != HR_LENGTH_UNKNOWN) {
+        return hr_fail(error, HR_E_IO, "the source ended at byte %" PRIu64 " of %" PRIu64, offset + done,
+                       source->bytes);
+    }
+    *got = done;
+    return HR_OK;
+}
+
+/* Bytes of a range that a source can have. */
+static uint64_t bytes_there(const hr_source *source, uint64_t offset, uint64_t bytes)
+{
+    if (source->bytes == HR_LENGTH_UNKNOWN) {
+        return bytes;
+    }
+    return offset >= source->bytes ? 0 : hr_min_u64(bytes, source->bytes - offset);
+}
+
+/* The part of the range that the chunk before read already comes from the carry; what the next chunk will
+ * share goes into it. */
+static hr_status read_with_carry(hr_reader *reader, const hr_source *source, const hr_cut *cut,
+                                 hr_place_in_run place, unsigned char *buffer, const hr_range *range,
+                                 uint64_t *got, hr_error *error)
+{
+    uint64_t unit = cut->in[place.port].unit_bytes;
+    uint64_t kept = reader->carry_units * unit;
+    if (kept > 0) {
+        memcpy(buffer, reader->carry, kept);
+    }
+    uint64_t fresh;
+    hr_status status =
+        hr_port_read(source, range->offset_bytes + kept, buffer + kept, range->bytes - kept, &fresh, error);
+    if (status != HR_OK) {
+        return status;
+    }
+    *got = kept + fresh;
+    uint64_t end = range->first + range->units;
+    if (end < cut->units) {
+        hr_range next = hr_cut_in(cut, place.port, place.chunk + 1);
+        reader->carry_units = end - next.first;
+        memcpy(reader->carry, buffer + (next.first - range->first) * unit, reader->carry_units * unit);
+    }
+    return HR_OK;
+}
+
+static hr_status read_range(hr_pipeline *pipeline, hr_reader *reader, hr_place_in_run place, void *buffer,
+                            const hr_range *range, uint64_t *got, hr_error *error)
+{
+    const hr_source *source = pipeline->options.in[place.port].source;
+    uint64_t bytes = bytes_there(source, range->offset_bytes, range->bytes);
+    if (reader->carry != NULL) {
+        return read_with_carry(reader, source, &pipeline->cut, place, buffer, range, got, error);
+    }
+    return hr_port_read(source, range->offset_bytes, buffer, bytes, got, error);
+}
+
+/* Names the input where there are several; the run's failure names the chunk. */
+static hr_status name_port(hr_status status, const char *kind, uint32_t port, uint32_t ports, hr_error *error)
+{
+    if (ports > 1 && status != HR_E_CANCELLED) {
+        int32_t code = error->code;
+        hr_fail(error, status, "%s %" PRIu32 ": %s", kind, port, error->text);
+        error->code = code;
+    }
+    error->status = status;
+    return status;
+}
+
+hr_status hr_reader_fetch(hr_pipeline *pipeline, hr_reader *reader, hr_place_in_run place, void *buffer,
+                          hr_range *range, hr_error *error)
+{
+    bool in_order = pipeline->options.in[place.port].source->sequential;
+    if (in_order && !hr_turn_wait(pipeline, &reader->turn, place.chunk)) {
+        return HR_AGAIN;
+    }
+    uint64_t begin = hr_now_ns();
+    uint64_t got = 0;
+    hr_status status = read_range(pipeline, reader, place, buffer, range, &got, error);
+    if (status != HR_OK) {
+        return name_port(status, "input", place.port, pipeline->cut.inputs, error);
+    }
+    if (in_order) {
+        hr_turn_pass(pipeline, &reader->turn, place.chunk);
+    }
+    if (got > 0) {
+        hr_run_span(pipeline, place, begin, hr_now_ns(), got);
+    }
+    if (got == range->bytes) {
+        return HR_OK;
+    }
+    uint64_t unit = pipeline->cut.in[place.port].unit_bytes;
+    if (got % unit != 0) {
+        hr_fail(error, HR_E_FORMAT,
+                "the data ends in the middle of an element: %" PRIu64 " of %" PRIu64 " bytes", got % unit,
+                unit);
+        return name_port(HR_E_FORMAT, "input", place.port, pipeline->cut.inputs, error);
+    }
+    range->units = got / unit;
+    range->bytes = got;
+    return got == 0 ? HR_END : HR_OK;
+}
+
+hr_status hr_writer_put(hr_pipeline *pipeline, hr_turn *turn, hr_place_in_run place, const void *buffer,
+                        const hr_range *range, hr_error *error)
+{
+    const hr_sink *sink = pipeline->options.out[place.port].sink;
+    if (sink->sequential && !hr_turn_wait(pipeline, turn, place.chunk)) {
+        return HR_AGAIN;
+    }
+    uint64_t begin = hr_now_ns();
+    hr_status status = sink->write(sink->self, range->offset_bytes, buffer, range->bytes, error);
+    if (status != HR_OK) {
+        status = hr_run_refused(status, "the sink", error);
+        return name_port(status, "output", place.port, pipeline->cut.outputs, error);
+    }
+    hr_run_span(pipeline, place, begin, hr_now_ns(), range->bytes);
+    if (sink->sequential) {
+        hr_turn_pass(pipeline, turn, place.chunk);
+    }
+    return HR_OK;
+}

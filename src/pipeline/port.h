@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading a chunk from a source and writing one to a sink, in the order that each of them needs. */
+#ifndef HR_PIPELINE_PORT_H
+#define HR_PIPELINE_PORT_H
+
+#include "pipeline/run.h"
+
+/* What one input needs besides its source. A sequential source is read chunk by chunk in order; where chunks
+ * overlap, `carry` keeps what the next chunk shares with this one. */
+typedef struct hr_reader {
+    hr_turn turn;
+    unsigned char *carry;
+    uint64_t carry_units; /* the units just before where the source stands */
+} hr_reader;
+
+/* Bytes of carry that an input needs; 0 for most. */
+uint64_t hr_reader_carry_bytes(const hr_pipeline *pipeline, uint32_t port);
+
+/* Reads the whole of [offset, offset + bytes), fewer only at the end of a source whose length is not known.
+ * HR_E_IO: a source of known length ended early. */
+HR_CHECKED hr_status hr_port_read(const hr_source *source, uint64_t offset, void *buffer, uint64_t bytes,
+                                  uint64_t *got, hr_error *error);
+
+/*
+ * Fetches a chunk of one input into `buffer`, waiting for its turn. *range comes in as the cut says and goes
+ * out with the units that there are. HR_AGAIN: the chunk is stopped; HR_END: the data ended before it.
+ */
+HR_CHECKED hr_status hr_reader_fetch(hr_pipeline *pipeline, hr_reader *reader, hr_place_in_run place,
+                                     void *buffer, hr_range *range, hr_error *error);
+
+/* Writes a chunk of one output, waiting for its turn where the sink is sequential. HR_AGAIN: stopped. */
+HR_CHECKED hr_status hr_writer_put(hr_pipeline *pipeline, hr_turn *turn, hr_place_in_run place,
+                                   const void *buffer, const hr_range *range, hr_error *error);
+
+#endif
