@@ -308,6 +308,10 @@ static hr_status lane_open(hr_pipeline *pipeline, hr_error *error)
         status = hr_device_launcher(pipeline->options.devices[0], op, &state->fn, error);
     }
     if (status == HR_OK) {
+        status = hr_plan_lanes(pipeline, error);
+    }
+    if (status == HR_OK) {
+        atomic_store(&pipeline->chunks, hr_cut_chunks(&pipeline->cut));
         status = take_memory(pipeline, error);
     }
     if (status == HR_OK && op->prepare != NULL && state->op_state != NULL) {

@@ -144,19 +144,13 @@ static void make_sync(hr_pipeline *pipeline)
     atomic_init(&pipeline->chunks, UINT64_MAX);
 }
 
-/* Takes what the chosen executor needs. */
 static hr_status open_executor(hr_pipeline *pipeline, hr_error *error)
 {
-    if (!pipeline->info.shares_host_memory || pipeline->cut.rule == HR_CHUNK_TILES) {
+    if (pipeline->cut.rule == HR_CHUNK_TILES) {
         return hr_fail(error, HR_E_UNSUPPORTED, "%s on %s: not built yet", pipeline->options.op->name,
                        pipeline->info.spec);
     }
-    hr_status status = hr_plan_lanes(pipeline, error);
-    if (status != HR_OK) {
-        return status;
-    }
-    atomic_store(&pipeline->chunks, hr_cut_chunks(&pipeline->cut));
-    pipeline->executor = &hr_lane_executor;
+    pipeline->executor = pipeline->info.shares_host_memory ? &hr_lane_executor : &hr_flow_executor;
     return pipeline->executor->open(pipeline, error);
 }
 

@@ -11,7 +11,7 @@
 #define LANE_SLOT_LEAST (128 * KIB)
 #define LANE_SLOT_MOST  (2 * MIB)
 
-static uint64_t online_cores(const hr_pipeline *pipeline)
+uint64_t hr_plan_cores(const hr_pipeline *pipeline)
 {
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     uint64_t cores = pipeline->info.compute_units > 0 ? pipeline->info.compute_units : 1;
@@ -88,7 +88,7 @@ static bool any_port_does_io(const hr_pipeline *pipeline)
 hr_status hr_plan_lanes(hr_pipeline *pipeline, hr_error *error)
 {
     const hr_pipeline_options *options = &pipeline->options;
-    uint64_t cores = online_cores(pipeline);
+    uint64_t cores = hr_plan_cores(pipeline);
     uint64_t lanes = options->depth > 0 ? options->depth : cores + any_port_does_io(pipeline);
     lanes = hr_min_u64(lanes, HR_RUN_MAX_THREADS);
     uint64_t slot = pipeline->info.l2_bytes > 0 ? pipeline->info.l2_bytes : MIB;

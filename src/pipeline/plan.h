@@ -21,6 +21,16 @@ uint64_t hr_lane_slot_bytes(const hr_pipeline *pipeline);
 /* Chooses chunk_units and depth for lanes. HR_E_RANGE: what the options fix does not fit. */
 HR_CHECKED hr_status hr_plan_lanes(hr_pipeline *pipeline, hr_error *error);
 
+/* Chooses chunk_units and depth for a flow whose ports' ways are known. */
+HR_CHECKED hr_status hr_plan_flow(hr_pipeline *pipeline, hr_error *error);
+
+/* Cores that the host may use. */
+uint64_t hr_plan_cores(const hr_pipeline *pipeline);
+
+/* Threads that read and write pieces. */
+uint32_t hr_plan_readers(const hr_pipeline *pipeline);
+uint32_t hr_plan_writers(const hr_pipeline *pipeline);
+
 /* Ceiling for slots in host memory that the options or the machine set. */
 uint64_t hr_plan_pinned_limit(const hr_pipeline *pipeline);
 

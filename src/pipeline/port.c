@@ -91,8 +91,7 @@ static hr_status read_range(hr_pipeline *pipeline, hr_reader *reader, hr_place_i
     return hr_port_read(source, range->offset_bytes, buffer, bytes, got, error);
 }
 
-/* Names the input where there are several; the run's failure names the chunk. */
-static hr_status name_port(hr_status status, const char *kind, uint32_t port, uint32_t ports, hr_error *error)
+hr_status hr_port_named(hr_status status, const char *kind, uint32_t port, uint32_t ports, hr_error *error)
 {
     if (ports > 1 && status != HR_E_CANCELLED) {
         int32_t code = error->code;
@@ -114,7 +113,7 @@ hr_status hr_reader_fetch(hr_pipeline *pipeline, hr_reader *reader, hr_place_in_
     uint64_t got = 0;
     hr_status status = read_range(pipeline, reader, place, buffer, range, &got, error);
     if (status != HR_OK) {
-        return name_port(status, "input", place.port, pipeline->cut.inputs, error);
+        return hr_port_named(status, "input", place.port, pipeline->cut.inputs, error);
     }
     if (in_order) {
         hr_turn_pass(pipeline, &reader->turn, place.chunk);
@@ -130,7 +129,7 @@ hr_status hr_reader_fetch(hr_pipeline *pipeline, hr_reader *reader, hr_place_in_
         hr_fail(error, HR_E_FORMAT,
                 "the data ends in the middle of an element: %" PRIu64 " of %" PRIu64 " bytes", got % unit,
                 unit);
-        return name_port(HR_E_FORMAT, "input", place.port, pipeline->cut.inputs, error);
+        return hr_port_named(HR_E_FORMAT, "input", place.port, pipeline->cut.inputs, error);
     }
     range->units = got / unit;
     range->bytes = got;
@@ -148,7 +147,7 @@ hr_status hr_writer_put(hr_pipeline *pipeline, hr_turn *turn, hr_place_in_run pl
     hr_status status = sink->write(sink->self, range->offset_bytes, buffer, range->bytes, error);
     if (status != HR_OK) {
         status = hr_run_refused(status, "the sink", error);
-        return name_port(status, "output", place.port, pipeline->cut.outputs, error);
+        return hr_port_named(status, "output", place.port, pipeline->cut.outputs, error);
     }
     hr_run_span(pipeline, place, begin, hr_now_ns(), range->bytes);
     if (sink->sequential) {

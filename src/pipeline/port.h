@@ -16,6 +16,10 @@ typedef struct hr_reader {
 /* Bytes of carry that an input needs; 0 for most. */
 uint64_t hr_reader_carry_bytes(const hr_pipeline *pipeline, uint32_t port);
 
+/* Puts the port's number before a failure's text where there are several ports. `kind`: "input". */
+HR_CHECKED hr_status hr_port_named(hr_status status, const char *kind, uint32_t port, uint32_t ports,
+                                   hr_error *error);
+
 /* Reads the whole of [offset, offset + bytes), fewer only at the end of a source whose length is not known.
  * HR_E_IO: a source of known length ended early. */
 HR_CHECKED hr_status hr_port_read(const hr_source *source, uint64_t offset, void *buffer, uint64_t bytes,

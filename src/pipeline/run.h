@@ -19,6 +19,7 @@
 #include <headrace/pipeline.h>
 
 #include "core/registry.h"
+#include "cost/cost.h"
 #include "pipeline/cut.h"
 #include "pipeline/gauge.h"
 
@@ -90,6 +91,8 @@ struct hr_pipeline {
     _Atomic uint64_t done_bytes, written_bytes[HR_MAX_PORTS];
     uint64_t total_bytes; /* 0: not known */
     hr_gauge gauge[HR_STAGE_COUNT];
+    hr_cost_stage
+        cost[HR_STAGE_COUNT];       /* of one device, by the stage's own bytes; what the plan is made from */
     double ceiling[HR_STAGE_COUNT]; /* bytes/s as measured before the run; 0: not known */
     uint32_t width[HR_STAGE_COUNT]; /* how many spans of the stage run at once at most; 0: no such stage */
     uint32_t depth;
@@ -99,6 +102,7 @@ struct hr_pipeline {
 };
 
 extern const hr_executor hr_lane_executor; /* devices that share the host's memory */
+extern const hr_executor hr_flow_executor; /* devices with memory of their own */
 
 /* Starts a thread that waits at the gate and then runs body(pipeline, argument). Called from open only. */
 HR_CHECKED hr_status hr_run_spawn(hr_pipeline *pipeline, void (*body)(hr_pipeline *pipeline, void *argument),
