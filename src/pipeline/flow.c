@@ -343,6 +343,9 @@ static hr_status write_piece(hr_pipeline *pipeline, hr_place_in_run place, const
     if (sink->data == NULL) {
         return hr_writer_put(pipeline, NULL, place, buffer, range, error);
     }
+    if (hr_sink_check_room(sink, range, error) != HR_OK) {
+        return hr_port_named(HR_E_RANGE, "output", place.port, pipeline->cut.outputs, error);
+    }
     uint64_t begin = hr_now_ns();
     hr_copy_nontemporal((unsigned char *)sink->data + range->offset_bytes, buffer, range->bytes);
     hr_run_span(pipeline, place, begin, hr_now_ns(), range->bytes);

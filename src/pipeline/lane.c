@@ -133,6 +133,9 @@ static hr_status compute(hr_pipeline *pipeline, lane *self, hr_launch *launch, u
     for (uint32_t port = 0; port < cut->outputs; port++) {
         hr_sink *sink = pipeline->options.out[port].sink;
         hr_range range = output_range(cut, port, launch->chunk, units);
+        if (sink->data != NULL && hr_sink_check_room(sink, &range, error) != HR_OK) {
+            return hr_port_named(HR_E_RANGE, "output", port, cut->outputs, error);
+        }
         void *data = sink->data != NULL ? (unsigned char *)sink->data + range.offset_bytes : self->out[port];
         launch->out[port] = hr_cut_view(cut, &cut->out[port], &range, data);
         bytes += range.bytes;

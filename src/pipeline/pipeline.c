@@ -4,6 +4,7 @@
 #include "pipeline/plan.h"
 
 #include "base/clock.h"
+#include "pipeline/port.h"
 #include "pipeline/report.h"
 
 #include <errno.h>
@@ -67,7 +68,8 @@ static hr_status check_source(const hr_port *port, uint32_t index, hr_dtype dtyp
     return HR_OK;
 }
 
-static hr_status check_sink(const hr_port *port, uint32_t index, hr_dtype dtype, bool open_ended,
+/* `bytes`: what the output will hold, or HR_LENGTH_UNKNOWN. */
+static hr_status check_sink(const hr_port *port, uint32_t index, hr_dtype dtype, uint64_t bytes,
                             hr_error *error)
 {
     const hr_sink *sink = port->sink;
@@ -78,9 +80,10 @@ static hr_status check_sink(const hr_port *port, uint32_t index, hr_dtype dtype,
         return hr_fail(error, HR_E_INVALID, "output %" PRIu32 ": the op makes %s, the output is to hold %s",
                        index, hr_dtype_name(dtype), hr_dtype_name(port->dtype));
     }
-    if (open_ended && sink->data != NULL) {
-        return hr_fail(error, HR_E_UNSUPPORTED,
-                       "output %" PRIu32 ": memory of fixed size for data of unknown length", index);
+    if (bytes != HR_LENGTH_UNKNOWN && bytes > hr_sink_room(sink)) {
+        return hr_fail(error, HR_E_RANGE,
+                       "output %" PRIu32 ": needs %" PRIu64 " bytes, the sink has room for %" PRIu64, index,
+                       bytes, hr_sink_room(sink));
     }
     return HR_OK;
 }
@@ -126,8 +129,10 @@ static hr_status resolve(hr_pipeline *pipeline, hr_error *error)
         status = hr_cut_make(op, &pipeline->plan, pipeline->in_dtype, shapes, &pipeline->cut, error);
     }
     for (uint32_t i = 0; status == HR_OK && i < pipeline->plan.outputs; i++) {
+        bool open_ended = pipeline->cut.units == HR_LENGTH_UNKNOWN;
+        uint64_t bytes = pipeline->cut.units * pipeline->cut.out[i].unit_bytes;
         status = check_sink(&options->out[i], i, pipeline->plan.dtype[i],
-                            pipeline->cut.units == HR_LENGTH_UNKNOWN, error);
+                            open_ended ? HR_LENGTH_UNKNOWN : bytes, error);
     }
     return status;
 }

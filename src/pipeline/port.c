@@ -136,6 +136,16 @@ hr_status hr_reader_fetch(hr_pipeline *pipeline, hr_reader *reader, hr_place_in_
     return got == 0 ? HR_END : HR_OK;
 }
 
+hr_status hr_sink_check_room(const hr_sink *sink, const hr_range *range, hr_error *error)
+{
+    uint64_t room = hr_sink_room(sink);
+    if (range->bytes > room || range->offset_bytes > room - range->bytes) {
+        return hr_fail(error, HR_E_RANGE, "the data reaches byte %" PRIu64 ", the sink has room for %" PRIu64,
+                       range->offset_bytes + range->bytes, room);
+    }
+    return HR_OK;
+}
+
 hr_status hr_writer_put(hr_pipeline *pipeline, hr_turn *turn, hr_place_in_run place, const void *buffer,
                         const hr_range *range, hr_error *error)
 {
@@ -143,8 +153,12 @@ hr_status hr_writer_put(hr_pipeline *pipeline, hr_turn *turn, hr_place_in_run pl
     if (sink->sequential && !hr_turn_wait(pipeline, turn, place.chunk)) {
         return HR_AGAIN;
     }
+    hr_status status = hr_sink_check_room(sink, range, error);
+    if (status != HR_OK) {
+        return hr_port_named(status, "output", place.port, pipeline->cut.outputs, error);
+    }
     uint64_t begin = hr_now_ns();
-    hr_status status = sink->write(sink->self, range->offset_bytes, buffer, range->bytes, error);
+    status = sink->write(sink->self, range->offset_bytes, buffer, range->bytes, error);
     if (status != HR_OK) {
         status = hr_run_refused(status, "the sink", error);
         return hr_port_named(status, "output", place.port, pipeline->cut.outputs, error);

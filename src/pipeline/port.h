@@ -16,6 +16,14 @@ typedef struct hr_reader {
 /* Bytes of carry that an input needs; 0 for most. */
 uint64_t hr_reader_carry_bytes(const hr_pipeline *pipeline, uint32_t port);
 
+/* What a sink can take. A sink of the user's that leaves the field zero sets no limit. */
+static inline uint64_t hr_sink_room(const hr_sink *sink)
+{
+    return sink->room_bytes == 0 && sink->data == NULL ? HR_LENGTH_UNKNOWN : sink->room_bytes;
+}
+/* HR_E_RANGE if the range does not fit the sink: where the length was not known, nobody could tell before. */
+HR_CHECKED hr_status hr_sink_check_room(const hr_sink *sink, const hr_range *range, hr_error *error);
+
 /* Puts the port's number before a failure's text where there are several ports. `kind`: "input". */
 HR_CHECKED hr_status hr_port_named(hr_status status, const char *kind, uint32_t port, uint32_t ports,
                                    hr_error *error);
