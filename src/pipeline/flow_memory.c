@@ -37,6 +37,9 @@ uint64_t flow_slot_device_bytes(const hr_pipeline *pipeline)
 
 static hr_status take(hr_pool *pool, uint64_t bytes, const char *name, void **block, hr_error *error)
 {
+    if (bytes == 0) {
+        return HR_OK; /* an empty array's slot: no chunk will ask for it */
+    }
     hr_status status = hr_pool_take(pool, bytes, HR_SLOT_ALIGN, name, block);
     return status == HR_OK ? HR_OK
                            : hr_fail(error, HR_E_INTERNAL, "slots: the pool has no room for %s", name);

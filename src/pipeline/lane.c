@@ -226,6 +226,9 @@ static void lane_main(hr_pipeline *pipeline, void *argument)
 
 static hr_status take(lane_state *state, uint64_t bytes, const char *name, void **block, hr_error *error)
 {
+    if (bytes == 0) {
+        return HR_OK; /* an empty array's slot: no chunk will ask for it */
+    }
     hr_status status = hr_pool_take(state->pool, bytes, 0, name, block);
     return status == HR_OK ? HR_OK
                            : hr_fail(error, HR_E_INTERNAL, "slots: the pool has no room for %s", name);

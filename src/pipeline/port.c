@@ -71,10 +71,9 @@ static hr_status read_with_carry(hr_reader *reader, const hr_source *source, con
         return status;
     }
     *got = kept + fresh;
-    uint64_t end = range->first + range->units;
-    if (end < cut->units) {
+    if (place.chunk + 1 < hr_cut_chunks(cut)) {
         hr_range next = hr_cut_in(cut, place.port, place.chunk + 1);
-        reader->carry_units = end - next.first;
+        reader->carry_units = range->first + range->units - next.first;
         memcpy(reader->carry, buffer + (next.first - range->first) * unit, reader->carry_units * unit);
     }
     return HR_OK;
@@ -111,11 +110,13 @@ hr_status hr_reader_fetch(hr_pipeline *pipeline, hr_reader *reader, hr_place_in_
     }
     uint64_t begin = hr_now_ns();
     uint64_t got = 0;
-    hr_status status = read_range(pipeline, reader, place, buffer, range, &got, error);
+    bool ended = in_order && reader->ended;
+    hr_status status = ended ? HR_OK : read_range(pipeline, reader, place, buffer, range, &got, error);
     if (status != HR_OK) {
         return hr_port_named(status, "input", place.port, pipeline->cut.inputs, error);
     }
     if (in_order) {
+        reader->ended = got < range->bytes;
         hr_turn_pass(pipeline, &reader->turn, place.chunk);
     }
     if (got > 0) {

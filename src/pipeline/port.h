@@ -11,6 +11,7 @@ typedef struct hr_reader {
     hr_turn turn;
     unsigned char *carry;
     uint64_t carry_units; /* the units just before where the source stands */
+    bool ended;           /* a sequential source has said that there is no more: it is not asked again */
 } hr_reader;
 
 /* Bytes of carry that an input needs; 0 for most. */

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each chunk rule end to end, on the device that shares the host's memory and on the one that does not,
+ * against plain loops. */
+#include "support/pipes.h"
+#include "support/unit.h"
+
+static hr_runtime *runtime;
+static const char *const specs[] = {"cpu", "cpu:discrete,threads=2"};
+enum { SPECS = sizeof specs / sizeof specs[0] };
+
+static int open_runtime(void **state)
+{
+    (void)state;
+    return hr_runtime_open(NULL, &runtime, NULL) == HR_OK ? 0 : -1;
+}
+
+static int close_runtime(void **state)
+{
+    (void)state;
+    return hr_runtime_close(&runtime, NULL) == HR_OK ? 0 : -1;
+}
+
+/* Runs the options on a fresh device; the device closes only if the pipeline has left nothing behind. */
+static hr_status run_on(const char *spec, hr_pipeline_options *options, hr_report *report, hr_error *error)
+{
+    hr_device *device = NULL;
+    assert_int_equal(hr_device_open(runtime, spec, &device, error), HR_OK);
+    options->devices = &device;
+    options->device_count = 1;
+    options->cost_file = "";
+    hr_pipeline *pipeline = NULL;
+    hr_status status = hr_pipeline_open(options, &pipeline, error);
+    if (status == HR_OK) {
+        status = hr_pipeline_run(pipeline, report, error);
+        assert_int_equal(hr_pipeline_close(&pipeline, NULL), HR_OK);
+    }
+    assert_null(pipeline);
+    hr_error closing = HR_ERROR_INIT;
+    assert_int_equal(hr_device_close(&device, &closing), HR_OK);
+    return status;
+}
+
+static void expect_ok(hr_status status, const hr_error *error)
+{
+    if (status != HR_OK) {
+        fail_msg("%s: %s", hr_status_text(status), error->text);
+    }
+}
+
+/* How the ports of a run are made: the same data must come out whichever way it went. */
+typedef enum port_kind { IN_MEMORY, ANYWHERE, IN_ORDER, PORT_KINDS } port_kind;
+
+typedef struct ports {
+    pipes_source a_self, b_self;
+    pipes_sink c_self;
+    hr_source a, b;
+    hr_sink c;
+} ports;
+
+static void make_source(port_kind kind, pipes_source *self, hr_source *source, const void *data,
+                        uint64_t bytes)
+{
+    *source = pipes_make_source(self, data, bytes);
+    if (kind == IN_MEMORY) {
+        *source = hr_source_from_memory(data, bytes);
+    } else if (kind == IN_ORDER) {
+        self->ordered = source->sequential = true;
+    }
+}
+
+static void make_sink(port_kind kind, pipes_sink *self, hr_sink *sink, void *data, uint64_t bytes)
+{
+    *sink = pipes_make_sink(self, data, bytes);
+    if (kind == IN_MEMORY) {
+        *sink = hr_sink_to_memory(data, bytes);
+    } else if (kind == IN_ORDER) {
+        self->ordered = sink->sequential = true;
+    }
+}
+
+static void mix_once(const char *spec, port_kind kind, uint64_t count, uint64_t chunk_bytes, uint32_t depth)
+{
+    uint32_t *a = pipes_numbers(count, 1), *b = pipes_numbers(count, 2);
+    uint32_t *c = calloc(count + 1, sizeof *c);
+    c[count] = 0xdeadbeef;
+    ports p;
+    make_source(kind, &p.a_self, &p.a, a, 4 * count);
+    make_source(kind, &p.b_self, &p.b, b, 4 * count);
+    make_sink(kind, &p.c_self, &p.c, c, 4 * count);
+    hr_pipeline_options options;
+    hr_pipeline_options_init(&options);
+    options.op = &pipes_mix_op;
+    options.in[0] = (hr_port){.source = &p.a, .dtype = HR_U32, .shape = {1, {count}}};
+    options.in[1] = (hr_port){.source = &p.b, .dtype = HR_U32, .shape = {1, {count}}};
+    options.out[0].sink = &p.c;
+    options.chunk_bytes = chunk_bytes;
+    options.depth = depth;
+    hr_report report = HR_REPORT_INIT;
+    hr_error error = HR_ERROR_INIT;
+    expect_ok(run_on(spec, &options, &report, &error), &error);
+    for (uint64_t i = 0; i < count; i++) {
+        if (c[i] != 3 * a[i] + b[i]) {
+            fail_msg("%s kind %d count %llu: element %llu is wrong", spec, (int)kind,
+                     (unsigned long long)count, (unsigned long long)i);
+        }
+    }
+    assert_int_equal(c[count], 0xdeadbeef);
+    assert_int_equal(report.done_bytes, 8 * count);
+    uint64_t per_chunk = report.chunk_bytes / 4;
+    assert_int_equal(report.chunks, (count + per_chunk - 1) / per_chunk);
+    if (kind != IN_MEMORY) {
+        assert_int_equal(p.c_self.finished, 1);
+        assert_int_equal(p.c_self.discarded, 0);
+        assert_int_equal(p.c_self.finished_bytes, 4 * count);
+    }
+    free(a);
+    free(b);
+    free(c);
+}
+
+static void elements_come_out_whichever_way_they_go(void **state)
+{
+    (void)state;
+    static const uint64_t counts[] = {0, 1, 63, 64, 65, 1000, 4097};
+    for (int s = 0; s < SPECS; s++) {
+        for (int kind = 0; kind < PORT_KINDS; kind++) {
+            for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+                mix_once(specs[s], (port_kind)kind, counts[i], 256, 3);
+            }
+            mix_once(specs[s], (port_kind)kind, 1000, 4, 1);
+            mix_once(specs[s], (port_kind)kind, 700001, 0, 0);
+        }
+    }
+}
+
+static void chunks_of_several_pieces_are_put_together_right(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < PORT_KINDS; kind++) {
+        mix_once("cpu:discrete,threads=2", (port_kind)kind, 1500003, UINT64_C(5) << 19, 2);
+    }
+}
+
+static void rows_once(const char *spec, port_kind kind, uint64_t rows, uint64_t reach, uint64_t chunk_rows)
+{
+    const uint64_t columns = 5;
+    uint32_t *a = pipes_numbers(rows * columns, 3);
+    uint32_t *c = calloc(rows * columns + 1, sizeof *c);
+    ports p;
+    make_source(kind, &p.a_self, &p.a, a, 4 * rows * columns);
+    make_sink(kind, &p.c_self, &p.c, c, 4 * rows * columns);
+    hr_pipeline_options options;
+    hr_pipeline_options_init(&options);
+    options.op = &pipes_rows_op;
+    options.params = &reach;
+    options.in[0] = (hr_port){.source = &p.a, .dtype = HR_U32, .shape = {2, {rows, columns}}};
+    options.out[0].sink = &p.c;
+    options.chunk_bytes = chunk_rows * columns * 4;
+    hr_error error = HR_ERROR_INIT;
+    expect_ok(run_on(spec, &options, NULL, &error), &error);
+    for (uint64_t r = 0; r < rows; r++) {
+        for (uint64_t column = 0; column < columns; column++) {
+            uint32_t sum = 0;
+            for (uint64_t y = r > reach ? r - reach : 0; y <= r + reach && y < rows; y++) {
+                sum += a[y * columns + column];
+            }
+            assert_int_equal(c[r * columns + column], sum);
+        }
+    }
+    free(a);
+    free(c);
+}
+
+static void rows_see_their_neighbours_across_chunks(void **state)
+{
+    (void)state;
+    for (int s = 0; s < SPECS; s++) {
+        for (int kind = 0; kind < PORT_KINDS; kind++) {
+            for (uint64_t reach = 0; reach <= 5; reach++) {
+                rows_once(specs[s], (port_kind)kind, 37, reach, 1);
+                rows_once(specs[s], (port_kind)kind, 37, reach, 4);
+                rows_once(specs[s], (port_kind)kind, 3, reach, 2);
+                rows_once(specs[s], (port_kind)kind, 1, reach, 1);
+                rows_once(specs[s], (port_kind)kind, 40, reach, 0);
+            }
+        }
+    }
+}
+
+static uint64_t fold(const uint32_t *a, uint64_t count)
+{
+    uint64_t h = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        h = h * 31 + a[i];
+    }
+    return h;
+}
+
+static void reductions_combine_in_order_of_chunks(void **state)
+{
+    (void)state;
+    static const uint64_t counts[] = {0, 1, 999, 100000};
+    for (int s = 0; s < SPECS; s++) {
+        for (int kind = 0; kind < PORT_KINDS; kind++) {
+            for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+                uint64_t count = counts[i];
+                uint32_t *a = pipes_numbers(count, 4);
+                ports p;
+                make_source((port_kind)kind, &p.a_self, &p.a, a, 4 * count);
+                hr_pipeline_options options;
+                hr_pipeline_options_init(&options);
+                options.op = &pipes_fold_op;
+                options.in[0] = (hr_port){.source = &p.a, .dtype = HR_U32, .shape = {1, {count}}};
+                options.chunk_bytes = 1024;
+                hr_report report = HR_REPORT_INIT;
+                hr_error error = HR_ERROR_INIT;
+                expect_ok(run_on(specs[s], &options, &report, &error), &error);
+                assert_int_equal(report.result.kind, HR_RESULT_U64);
+                assert_true(report.result.as.u64 == fold(a, count));
+                free(a);
+            }
+        }
+    }
+}
+
+/* Sources that do not say how long they are, and hand out odd amounts. */
+static hr_status open_ended(const char *spec, uint64_t count_a, uint64_t count_b, uint64_t extra_bytes,
+                            uint64_t *written, hr_error *error)
+{
+    uint32_t *a = pipes_numbers(count_a + 1, 1), *b = pipes_numbers(count_b + 1, 2);
+    uint64_t most = count_a > count_b ? count_a : count_b;
+    uint32_t *c = calloc(most + 1, sizeof *c);
+    ports p;
+    make_source(IN_ORDER, &p.a_self, &p.a, a, 4 * count_a + extra_bytes);
+    make_source(IN_ORDER, &p.b_self, &p.b, b, 4 * count_b + extra_bytes);
+    make_sink(IN_ORDER, &p.c_self, &p.c, c, 4 * most + 4);
+    p.a.bytes = p.b.bytes = HR_LENGTH_UNKNOWN;
+    p.a_self.most_a_read = 77;
+    hr_pipeline_options options;
+    hr_pipeline_options_init(&options);
+    options.op = &pipes_mix_op;
+    options.in[0] = (hr_port){.source = &p.a, .dtype = HR_U32, .shape = {1, {HR_LENGTH_UNKNOWN}}};
+    options.in[1] = (hr_port){.source = &p.b, .dtype = HR_U32, .shape = {1, {HR_LENGTH_UNKNOWN}}};
+    options.out[0].sink = &p.c;
+    options.chunk_bytes = 256;
+    hr_report report = HR_REPORT_INIT;
+    hr_status status = run_on(spec, &options, &report, error);
+    if (status == HR_OK) {
+        for (uint64_t i = 0; i < count_a; i++) {
+            assert_int_equal(c[i], 3 * a[i] + b[i]);
+        }
+        assert_int_equal(report.chunks, (count_a + 63) / 64);
+        assert_int_equal(p.c_self.finished, 1);
+        *written = p.c_self.finished_bytes;
+    } else {
+        assert_int_equal(p.c_self.finished, 0);
+        assert_int_equal(p.c_self.discarded, 1);
+    }
+    free(a);
+    free(b);
+    free(c);
+    return status;
+}
+
+static void data_of_unknown_length_ends_where_it_ends(void **state)
+{
+    (void)state;
+    static const uint64_t counts[] = {0, 1, 63, 64, 65, 128, 1000};
+    for (int s = 0; s < SPECS; s++) {
+        for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+            uint64_t written = 99;
+            hr_error error = HR_ERROR_INIT;
+            expect_ok(open_ended(specs[s], counts[i], counts[i], 0, &written, &error), &error);
+            assert_int_equal(written, 4 * counts[i]);
+        }
+    }
+}
+
+static void inputs_of_unlike_length_are_told(void **state)
+{
+    (void)state;
+    for (int s = 0; s < SPECS; s++) {
+        hr_error error = HR_ERROR_INIT;
+        assert_int_equal(open_ended(specs[s], 1000, 900, 0, NULL, &error), HR_E_FORMAT);
+        assert_int_equal(error.chunk, 14);
+        assert_int_equal(open_ended(specs[s], 64, 128, 0, NULL, &error), HR_E_FORMAT);
+        assert_int_equal(error.chunk, 1);
+        assert_int_equal(open_ended(specs[s], 100, 100, 3, NULL, &error), HR_E_FORMAT);
+        assert_non_null(strstr(error.text, "middle of an element"));
+    }
+}
+
+static void what_does_not_fit_is_refused_when_opening(void **state)
+{
+    (void)state;
+    uint32_t data[100] = {0}, result[100];
+    for (int s = 0; s < SPECS; s++) {
+        hr_source a = hr_source_from_memory(data, sizeof data);
+        hr_sink c = hr_sink_to_memory(result, sizeof result);
+        hr_pipeline_options options;
+        hr_pipeline_options_init(&options);
+        options.op = &pipes_mix_op;
+        options.in[0] = options.in[1] = (hr_port){.source = &a, .dtype = HR_U32, .shape = {1, {100}}};
+        options.out[0].sink = &c;
+        hr_error error = HR_ERROR_INIT;
+        expect_ok(run_on(specs[s], &options, NULL, &error), &error);
+
+        hr_pipeline_options bad = options;
+        bad.in[0].shape.extent[0] = 101;
+        assert_int_equal(run_on(specs[s], &bad, NULL, &error), HR_E_INVALID);
+        assert_non_null(strstr(error.text, "404"));
+        bad = options;
+        bad.out[0].dtype = HR_F32;
+        assert_int_equal(run_on(specs[s], &bad, NULL, &error), HR_E_INVALID);
+        bad = options;
+        bad.out[0].sink = NULL;
+        assert_int_equal(run_on(specs[s], &bad, NULL, &error), HR_E_INVALID);
+        bad = options;
+        hr_sink small = hr_sink_to_memory(result, 396);
+        bad.out[0].sink = &small;
+        assert_int_equal(run_on(specs[s], &bad, NULL, &error), HR_E_RANGE);
+        bad = options;
+        bad.chunk_bytes = 3;
+        assert_int_equal(run_on(specs[s], &bad, NULL, &error), HR_E_RANGE);
+        bad = options;
+        bad.op = NULL;
+        assert_int_equal(run_on(specs[s], &bad, NULL, &error), HR_E_INVALID);
+
+        pipes_source through;
+        hr_source reading = pipes_make_source(&through, data, sizeof data);
+        bad = options;
+        bad.in[0].source = &reading;
+        bad.chunk_bytes = sizeof data;
+        bad.pinned_bytes = 256;
+        assert_int_equal(run_on(specs[s], &bad, NULL, &error), HR_E_RANGE);
+        assert_non_null(strstr(error.text, "256"));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(elements_come_out_whichever_way_they_go),
+        cmocka_unit_test(chunks_of_several_pieces_are_put_together_right),
+        cmocka_unit_test(rows_see_their_neighbours_across_chunks),
+        cmocka_unit_test(reductions_combine_in_order_of_chunks),
+        cmocka_unit_test(data_of_unknown_length_ends_where_it_ends),
+        cmocka_unit_test(inputs_of_unlike_length_are_told),
+        cmocka_unit_test(what_does_not_fit_is_refused_when_opening),
+    };
+    return cmocka_run_group_tests(tests, open_runtime, close_runtime);
+}
