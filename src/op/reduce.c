@@ -111,8 +111,8 @@ hr_status hr_sum_result(const hr_op *op, const void *params, hr_dtype dtype, con
     const hr_sum128 value = sum->integers;
     if (is_signed(dtype)) {
         if (value.high != (value.low >> 63 != 0 ? UINT64_MAX : 0)) {
-            return hr_fail(error, HR_E_RANGE, "%s: the total is %s 2^63, and an i64 cannot hold it", op->name,
-                           value.high >> 63 != 0 ? "below -" : "at least");
+            return hr_fail(error, HR_E_RANGE, "%s: the total is %s, and an i64 cannot hold it", op->name,
+                           value.high >> 63 != 0 ? "below -2^63" : "at least 2^63");
         }
         result->kind = HR_RESULT_I64;
         result->as.i64 = (int64_t)value.low;
