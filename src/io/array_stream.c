@@ -2,9 +2,9 @@
 #include "io/array_stream.h"
 
 #include "base/checked.h"
+#include "host/topology.h"
 #include "io/fortran.h"
 #include "io/order.h"
-#include "io/system.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -123,7 +123,9 @@ hr_source hr_array_stream_source(hr_array_stream *array)
 hr_status hr_array_stream_read_fortran(hr_array_stream *array, void **c, hr_error *error)
 {
     uint64_t bytes = array->info->bytes;
-    uint64_t free_bytes = hr_memory_available();
+    uint64_t total_bytes;
+    uint64_t free_bytes;
+    hr_host_memory_room(&total_bytes, &free_bytes);
     /* Asked before, because the system hands out memory that it does not have. */
     if (bytes > free_bytes / 2) {
         return hr_fail(error, HR_E_HOST_MEMORY,

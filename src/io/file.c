@@ -14,9 +14,9 @@
 #include "io/file.h"
 
 #include "base/checked.h"
+#include "host/topology.h"
 #include "io/fail.h"
 #include "io/ring.h"
-#include "io/system.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -38,6 +38,8 @@
 #define BUFFERS_MAX      64
 /* What any device's blocks divide, for file systems that do not tell. */
 #define DIRECT_ALIGN UINT64_C(4096)
+/* Blocks larger than this are not read directly; staging memory starts at a multiple of it. */
+#define DIRECT_ALIGN_MAX HR_RING_ALIGN_MAX
 /* What is fetched ahead of a read that was not cached. */
 #define AHEAD_BYTES (UINT64_C(8) << 20)
 
@@ -131,6 +133,10 @@ static int open_direct(int fd, uint64_t *align)
         *align = hr_max_u64(st.stx_dio_offset_align, st.stx_dio_mem_align);
     }
 #endif
+    if (direct >= 0 && *align > DIRECT_ALIGN_MAX) {
+        close(direct);
+        return -1;
+    }
     return direct;
 }
 
@@ -138,7 +144,7 @@ static int open_direct(int fd, uint64_t *align)
 static int pread_direct(const hr_file *file, uint64_t offset, unsigned char *buffer, uint64_t bytes,
                         uint64_t *got)
 {
-    unsigned char *stage = aligned_alloc(DIRECT_ALIGN, HR_RING_PIECE_BYTES);
+    unsigned char *stage = aligned_alloc(DIRECT_ALIGN_MAX, HR_RING_PIECE_BYTES);
     if (stage == NULL) {
         return ENOMEM;
     }
@@ -250,7 +256,11 @@ hr_status hr_file_open(const char *name, int fd, uint64_t bytes, uint64_t direct
         f->all_by_ring || (bytes >= RING_ABOVE_BYTES && (wish == NULL || strcmp(wish, "pread") != 0));
     atomic_init(&f->ahead, 0);
     pthread_mutex_init(&f->lock, NULL);
-    if (bytes > (direct_above != 0 ? direct_above : hr_memory_available())) {
+    if (direct_above == 0) {
+        uint64_t total_bytes;
+        hr_host_memory_room(&total_bytes, &direct_above);
+    }
+    if (bytes > direct_above) {
         f->direct_fd = open_direct(fd, &f->direct_align);
     }
     if (f->use_rings) {
@@ -267,8 +277,14 @@ hr_status hr_file_open(const char *name, int fd, uint64_t bytes, uint64_t direct
 hr_status hr_file_read(hr_file *file, uint64_t offset, void *buffer, uint64_t bytes, hr_error *error)
 {
     uint64_t got = 0;
-    int errnum = file->direct_fd >= 0 ? read_direct(file, offset, buffer, bytes, &got)
-                                      : read_buffered(file, offset, buffer, bytes, &got);
+    int errnum = EINVAL;
+    if (file->direct_fd >= 0) {
+        errnum = read_direct(file, offset, buffer, bytes, &got);
+    }
+    /* Some file systems open files for direct reads and refuse them later. */
+    if (errnum == EINVAL) {
+        errnum = read_buffered(file, offset, buffer, bytes, &got);
+    }
     if (errnum != 0) {
         char doing[64];
         snprintf(doing, sizeof doing, "read at offset %" PRIu64, offset);

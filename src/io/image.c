@@ -2,8 +2,8 @@
 #include "io/image.h"
 
 #include "base/checked.h"
+#include "host/topology.h"
 #include "io/order.h"
-#include "io/system.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -31,7 +31,10 @@ hr_status hr_image_make(const char *name, uint64_t rows, uint64_t columns, uint6
                        " bytes), the file has %" PRIu64 " bytes: too few to hold them",
                        name, columns, rows, bytes, encoded_bytes);
     }
-    void *pixels = bytes <= hr_memory_available() ? malloc(bytes) : NULL;
+    uint64_t total_bytes;
+    uint64_t free_bytes;
+    hr_host_memory_room(&total_bytes, &free_bytes);
+    void *pixels = bytes <= free_bytes ? malloc(bytes) : NULL;
     if (pixels == NULL) {
         return hr_fail(error, HR_E_HOST_MEMORY, "%s: no memory for %" PRIu64 " bytes of pixels", name, bytes);
     }

@@ -2,6 +2,7 @@
 #include "io/parallel.h"
 
 #include "base/checked.h"
+#include "base/thread.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -55,7 +56,7 @@ hr_status hr_parallel(uint32_t threads, uint64_t count, hr_parallel_body body, v
     pthread_t started[THREADS_MAX];
     uint64_t wanted = hr_min_u64(hr_min_u64(threads, count), THREADS_MAX);
     uint64_t running = 0;
-    while (running + 1 < wanted && pthread_create(&started[running], NULL, work, &l) == 0) {
+    while (running + 1 < wanted && hr_thread_start(&started[running], "hr-read", work, &l, NULL) == HR_OK) {
         running++;
     }
     work(&l);

@@ -3,8 +3,8 @@
 #include <headrace/io.h>
 
 #include "base/checked.h"
+#include "host/topology.h"
 #include "io/parallel.h"
-#include "io/system.h"
 
 #include <string.h>
 
@@ -35,6 +35,6 @@ hr_status hr_input_read_all(hr_input *input, void *buffer, hr_error *error)
         return hr_fail(error, HR_E_UNSUPPORTED, "read all: the input's length is not known");
     }
     whole w = {source, buffer};
-    uint32_t threads = source->sequential ? 1 : hr_processors();
+    uint32_t threads = source->sequential ? 1 : hr_host_cores();
     return hr_parallel(threads, hr_div_up(source->bytes, PIECE_BYTES), read_piece, &w, error);
 }

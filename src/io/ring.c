@@ -14,7 +14,6 @@
 #define REGISTERED_MAX 65
 /* Where direct reads that are not aligned land first. */
 #define STAGE_BYTES (HR_RING_DEPTH * HR_RING_PIECE_BYTES)
-#define STAGE_ALIGN 4096
 
 typedef struct registered {
     const unsigned char *base;
@@ -63,7 +62,7 @@ int hr_ring_open(bool direct, hr_ring **ring)
     }
     int error = io_uring_queue_init(HR_RING_DEPTH, &r->uring, 0);
     if (error == 0 && direct) {
-        r->stage = aligned_alloc(STAGE_ALIGN, STAGE_BYTES);
+        r->stage = aligned_alloc(HR_RING_ALIGN_MAX, STAGE_BYTES);
         if (r->stage == NULL) {
             io_uring_queue_exit(&r->uring);
             error = -ENOMEM;

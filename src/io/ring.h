@@ -12,6 +12,7 @@ typedef struct hr_ring hr_ring;
 /* The most that one request reads, and how many are in flight. */
 #define HR_RING_PIECE_BYTES (UINT64_C(512) << 10)
 #define HR_RING_DEPTH       8
+#define HR_RING_ALIGN_MAX   (UINT64_C(64) << 10)
 
 /*
  * A ring for direct reads has staging memory of its own. Returns 0 or an errno: ENOSYS where this build or
@@ -32,7 +33,7 @@ int hr_ring_read(hr_ring *ring, int fd, uint64_t offset, void *buffer, uint64_t 
 
 /*
  * The same for a file opened with O_DIRECT, whose requests must start and end at multiples of `align` (a
- * power of two of at most HR_RING_PIECE_BYTES). Goes straight into `buffer` where that is aligned as the file
+ * power of two of at most HR_RING_ALIGN_MAX). Goes straight into `buffer` where that is aligned as the file
  * is, and through the staging memory otherwise.
  */
 int hr_ring_read_direct(hr_ring *ring, int fd, uint64_t align, uint64_t offset, void *buffer, uint64_t bytes,
