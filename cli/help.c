@@ -7,6 +7,7 @@
 static const char exit_text[] = "0 done; 1 the work failed (I/O, device, memory, a failed check); 2 "
                                 "arguments or input that cannot be used; "
                                 "3 audit --fail-on found what it was told to fail on; 130 interrupted";
+static const char manual_date[] = "2026-11-29"; /* when the interface last changed */
 static const char size_text[] = "SIZE takes K, M and G, powers of 1024";
 
 /* Prints text from column `indent` on, wrapped at 100; the cursor stands at `column`. */
@@ -155,7 +156,7 @@ static void print_man_head(FILE *to, const char *page, const char *summary)
     fprintf(to, ".TH ");
     for (; *page; page++)
         fputc(*page >= 'a' && *page <= 'z' ? *page - 'a' + 'A' : *page, to);
-    fprintf(to, " 1 \"\" \"Headrace %s\" \"Headrace\"\n.SH NAME\n", hr_version());
+    fprintf(to, " 1 \"%s\" \"Headrace %s\" \"Headrace\"\n.SH NAME\n", manual_date, hr_version());
     fprintf(to, "%s", summary);
 }
 
@@ -306,8 +307,12 @@ void cli_print_completion(FILE *to)
 {
     fprintf(to, "# bash completion for headrace; written by headrace --completion\n"
                 "_headrace()\n{\n"
-                "    local word=${COMP_WORDS[COMP_CWORD]} verb=${COMP_WORDS[1]} "
-                "option=${COMP_WORDS[COMP_CWORD-1]} words=\n"
+                "    local word=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD-1]} "
+                "verb=${COMP_WORDS[1]} words=\n"
+                "    # A colon parts words for bash, and devices have one in their names.\n"
+                "    if declare -F _get_comp_words_by_ref >/dev/null; then\n"
+                "        _get_comp_words_by_ref -n : -c word -p option\n"
+                "    fi\n"
                 "    COMPREPLY=()\n"
                 "    if ((COMP_CWORD == 1)); then\n"
                 "        mapfile -t COMPREPLY < <(compgen -W \"");
@@ -325,5 +330,6 @@ void cli_print_completion(FILE *to)
         print_completion_verb(to, verb);
     fprintf(to, "    esac ;;\n    esac\n"
                 "    [ -z \"$words\" ] || mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\")\n"
+                "    if declare -F __ltrimcolonprefix >/dev/null; then __ltrimcolonprefix \"$word\"; fi\n"
                 "}\ncomplete -F _headrace headrace\n");
 }

@@ -19,6 +19,8 @@ write_basic_package_version_file(headrace-config-version.cmake COMPATIBILITY Sam
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/headrace-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/headrace-config-version.cmake
     DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/headrace)
 
+# The prefix counted from where the .pc file lies, so that the folder may be moved.
+file(RELATIVE_PATH PC_PREFIX ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 foreach(library headrace headrace-trace)
     set(PC_NAME ${library})
     configure_file(cmake/library.pc.in ${library}.pc @ONLY)

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+# Arguments that cannot be used: exit 2 and one line that says what is needed.
+make-array a.npy f4 4
+try headrace frobnicate
+try headrace run
+try headrace run nosuch --in a.npy --out c.npy
+try headrace run add --in a.npy --out c.npy
+try headrace run copy --in a.npy --in a.npy --out c.npy
+try headrace run copy extra --in a.npy --out c.npy
+try headrace run copy --in a.npy
+try headrace run copy --in a.npy --out
+try headrace run copy --in a.npy --out c.npy --out d.npy
+try headrace run copy --in a.npy --out c.npy --chnk 4K
+try headrace run copy --in a.npy --out c.npy --zzz
+try headrace run copy --in a.npy --out c.npy -x
+try headrace run copy --in a.npy --out c.npy --json=yes
+try headrace run copy --in a.npy --out c.npy --by 3
+try headrace run scale --in a.npy --out c.npy --by
+try headrace run scale --in a.npy --out c.npy --by three
+try headrace run scale --in a.npy --out c.npy --by 1e999
+try headrace run scale --in a.npy --out c.npy --by nan
+try headrace run convert --in a.npy --out c.npy
+try headrace run convert --in a.npy --out c.npy --to f33
+try headrace run conv2d --in a.npy --out c.npy
+try headrace run conv2d --in a.npy --out c.npy --filter blur99
+try headrace run conv2d --in a.npy --out c.npy --filter box3 --border wrap
+try headrace run conv2d --in a.npy --out c.npy --filter box3 --kernel a.npy
+try headrace run copy --in a.npy --out c.npy --chunk 0
+try headrace run copy --in a.npy --out c.npy --chunk 3X
+try headrace run copy --in a.npy --out c.npy --chunk -1
+try headrace run copy --in a.npy --out c.npy --chunk 99999999999999999999
+try headrace run copy --in a.npy --out c.npy --pinned 16E
+try headrace run copy --in a.npy --out c.npy --depth 0
+try headrace run copy --in a.npy --out c.npy --depth 1025
+try headrace run copy --in a.npy --out c.npy --device tpu
+try headrace run copy --in a.npy --out c.npy --device cpu:9
+try headrace run copy --in a.npy --out c.npy --device cpu:discrete,h2d=fast
+try headrace run copy --in a.npy --out c.npy --shape 4
+try headrace run copy --in a.npy --out c.npy --dtype f99
+try headrace run sum --in a.npy --out c.npy
+try headrace run copy --in - --in - --out c.npy
+try headrace run copy --in - --out c.npy --verify
+try headrace run copy --in a.npy --out - --json
+try headrace run copy --in a.npy --out c.jpg --verify
+try headrace bench
+try headrace bench speed
+try headrace info now
+try headrace help nothing
+echo "left behind:"
+ls

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a run ends when something is in its way: signals, kills, closed pipes, full disks. The old output always survives."""
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+import numpy as np
+
+from support import CommandTest, HEADRACE
+
+# Slow enough to be caught in the middle: 64 MiB through a link of 20 MB/s.
+SLOW = ["--device", "cpu:discrete,h2d=20M,d2h=20M", "--chunk", "256K"]
+
+
+class Endings(CommandTest):
+    def setUp(self):
+        super().setUp()
+        np.save(self.path("a.npy"), np.zeros(64 << 20, dtype="u1"))
+        with open(self.path("out.npy"), "w", encoding="ascii") as file:
+            file.write("the old output")
+
+    def assert_old_output(self, files=("a.npy", "out.npy")):
+        with open(self.path("out.npy"), encoding="ascii") as file:
+            self.assertEqual(file.read(), "the old output")
+        if files:
+            self.assertEqual(self.files(), sorted(files))
+
+    def start_slow(self, **options):
+        process = self.start("run", "copy", "--in", "a.npy", "--out", "out.npy", *SLOW, stderr=subprocess.PIPE, **options)
+        self.addCleanup(process.stderr.close)
+        # It is in the middle once something beside the old output exists, or shortly after.
+        until = time.monotonic() + 20
+        while time.monotonic() < until and self.files() == ["a.npy", "out.npy"] and process.poll() is None:
+            time.sleep(0.01)
+        time.sleep(0.3)
+        self.assertIsNone(process.poll(), "the run ended before it could be interrupted")
+        return process
+
+    def test_interrupt(self):
+        for number in [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]:
+            process = self.start_slow()
+            asked = time.monotonic()
+            process.send_signal(number)
+            stderr = process.communicate(timeout=20)[1]
+            self.assertEqual(process.returncode, 130, stderr)
+            self.assertLess(time.monotonic() - asked, 5)
+            self.assert_one_line(stderr)
+            self.assert_old_output()
+
+    def test_second_interrupt_kills(self):
+        process = self.start_slow()
+        process.send_signal(signal.SIGSTOP)
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGCONT)
+        process.wait(timeout=20)
+        self.assertIn(process.returncode, (130, -signal.SIGINT))
+        self.assert_old_output(files=())
+
+    def test_ignored_interrupt_stays_ignored(self):
+        done = self.run_command("run", "sum", "--in", "a.npy", "-q", preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+        self.assertEqual((done.returncode, done.stdout), (0, b"0\n"))
+
+    def test_kill(self):
+        process = self.start_slow()
+        process.kill()
+        process.wait()
+        self.assert_old_output(files=())
+
+    def test_closed_pipe(self):
+        reader, writer = os.pipe()
+        process = self.start("run", "copy", "--in", "a.npy", "--out", "-", stdout=writer, stderr=subprocess.PIPE)
+        os.close(writer)
+        os.read(reader, 1000)
+        os.close(reader)
+        stderr = process.communicate(timeout=20)[1]
+        self.assertEqual(process.returncode, 1, stderr)
+        self.assert_one_line(stderr)
+        self.assertIn(b"Broken pipe", stderr)
+
+    def test_closed_pipe_for_a_result(self):
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = self.run_command("run", "sum", "--in", "a.npy", "-q", stdout=writer, stderr=subprocess.PIPE, capture_output=False)
+        os.close(writer)
+        self.assertEqual(done.returncode, 1)
+        self.assert_one_line(done.stderr)
+
+    def test_full_standard_output(self):
+        with open("/dev/full", "wb") as full:
+            done = self.run_command("info", stdout=full, stderr=subprocess.PIPE, capture_output=False)
+            self.assertEqual(done.returncode, 1)
+            self.assert_one_line(done.stderr)
+            self.assertIn(b"No space left", done.stderr)
+
+    def test_input_that_ends_early(self):
+        with open(self.path("a.npy"), "rb") as file:
+            head = file.read(1 << 20)
+        done = self.run_command("run", "copy", "--in", "-", "--out", "out.npy", input=head)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assert_one_line(done.stderr)
+        self.assert_old_output()
+
+    def test_limited_file_size(self):
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+        done = self.run_command("run", "copy", "--in", "a.npy", "--out", "out.npy", preexec_fn=limit)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assert_one_line(done.stderr)
+        self.assert_old_output()
+
+    def test_full_disk(self):
+        # A small disk of our own, in a mount namespace of our own; not every machine allows that.
+        os.mkdir(self.path("disk"))
+        script = ('mount -t tmpfs -o size=4m none disk || exit 77; echo old > disk/out.npy; '
+                  '"$0" run copy --in a.npy --out disk/out.npy; code=$?; ls -A disk; cat disk/out.npy; exit $code')
+        done = subprocess.run(["unshare", "-rm", "sh", "-c", script, HEADRACE], cwd=self.folder, env=self.environment,
+                              capture_output=True, timeout=60)
+        if done.returncode == 77 or b"unshare" in done.stderr:
+            self.skipTest("no mount namespace for a full disk: " + done.stderr.decode().strip())
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assert_one_line(done.stderr)
+        self.assertEqual(done.stdout, b"out.npy\nold\n")
+
+    def test_unwritable_folder(self):
+        os.mkdir(self.path("closed"), 0o555)
+        drop = (lambda: os.setuid(65534)) if os.getuid() == 0 else None
+        os.chmod(self.folder, 0o755)
+        if drop and subprocess.run([HEADRACE, "--version"], preexec_fn=drop, capture_output=True).returncode:
+            self.skipTest("the command cannot be run by another user here")
+        done = self.run_command("run", "copy", "--in", "a.npy", "--out", "closed/out.npy", preexec_fn=drop)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assert_one_line(done.stderr)
+        self.assertEqual(os.listdir(self.path("closed")), [])
+
+    def test_missing_folder(self):
+        done = self.run_command("run", "copy", "--in", "a.npy", "--out", "none/out.npy")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assert_one_line(done.stderr)
+
+    def test_unwritable_trace_keeps_the_output(self):
+        done = self.run_command("run", "copy", "--in", "a.npy", "--out", "new.npy", "--trace", "none/t.json", "-q")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assert_one_line(done.stderr)
+        self.assertEqual(np.load(self.path("new.npy")).nbytes, 64 << 20)
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())
