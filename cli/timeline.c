@@ -10,7 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { MAX_ROWS = 64, LABEL = 16, SHARE = 8 };
+enum { MAX_ROWS = 64, STAGE_LABEL = 8, DEVICE_LABEL = 16, SHARE = 8 };
 
 typedef struct timeline_row {
     hr_stage stage;
@@ -24,6 +24,7 @@ typedef struct timeline {
     timeline_row rows[MAX_ROWS];
     size_t row_count;
     int columns;
+    int label; /* width of what stands before a row; it names the device only where there are several */
     uint64_t begin_ns, end_ns;
 } timeline;
 
@@ -108,11 +109,12 @@ static void print_row(FILE *to, const timeline *line, const timeline_row *row, b
 {
     static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
     static const char *const letters[] = {" ", ".", ".", ":", ":", "-", "=", "+", "#"};
-    char label[LABEL + 1];
+    char label[DEVICE_LABEL];
+    bool device = row->device && line->label == DEVICE_LABEL;
     double width = (double)(line->end_ns - line->begin_ns) / line->columns;
-    snprintf(label, sizeof label, "%s%s%s", hr_stage_name(row->stage), row->device ? " " : "",
-             row->device ? row->device : "");
-    fprintf(to, "%-*s", LABEL, label);
+    snprintf(label, sizeof label, "%s%s%s", hr_stage_name(row->stage), device ? " " : "",
+             device ? row->device : "");
+    fprintf(to, "%-*s", line->label, label);
     for (int column = 0; column < line->columns; column++) {
         double share = row->busy[column] / width;
         /* Anything at all is visible, and only a full column looks full. */
@@ -136,12 +138,24 @@ static void print_axis(FILE *to, const timeline *line)
     double seconds = 1e-9 * (double)(line->end_ns - line->begin_ns);
     int length = seconds < 1 ? snprintf(end, sizeof end, "%.1f ms", seconds * 1e3)
                              : snprintf(end, sizeof end, "%.2f s", seconds);
-    fprintf(to, "%*s0%*s%s   busy\n", LABEL, "", line->columns - 1 - length, "", end);
+    fprintf(to, "%*s0%*s%s   busy\n", line->label, "", line->columns - 1 - length, "", end);
+}
+
+static bool several_devices(const hr_span *spans, size_t count)
+{
+    const char *first = NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (spans[i].device && first && !same_device(first, spans[i].device))
+            return true;
+        first = spans[i].device ? spans[i].device : first;
+    }
+    return false;
 }
 
 void timeline_print(FILE *to, const hr_span *spans, size_t count, int columns, bool utf8)
 {
-    timeline line = {.columns = columns - LABEL - SHARE, .begin_ns = UINT64_MAX};
+    int label = several_devices(spans, count) ? DEVICE_LABEL : STAGE_LABEL;
+    timeline line = {.columns = columns - label - SHARE, .label = label, .begin_ns = UINT64_MAX};
     if (line.columns < 20)
         line.columns = 20;
     hr_span *sorted = count ? calloc(count, sizeof *sorted) : NULL;

@@ -141,3 +141,12 @@ hr_status hr_device_launcher(hr_device *device, const hr_op *op, hr_launch_fn *f
     *fn = found;
     return HR_OK;
 }
+
+hr_status hr_device_bench(hr_device *device, const hr_bench_options *options, hr_error *error)
+{
+    if (device->backend->bench == NULL) {
+        return hr_fail(error, HR_E_UNSUPPORTED, "bench %s: device %s has no such bench", options->what,
+                       device->spec);
+    }
+    return device->backend->bench(device->impl, options, error);
+}

@@ -27,5 +27,7 @@ HR_CHECKED hr_status hr_stream_launch(hr_stream *stream, hr_launch_fn fn, const 
 HR_CHECKED hr_status hr_device_launcher(hr_device *device, const hr_op *op, hr_launch_fn *fn,
                                         hr_error *error);
 hr_device *hr_stream_device(hr_stream *stream);
+/* The device's own bench; HR_E_UNSUPPORTED where it has none of that name. */
+HR_CHECKED hr_status hr_device_bench(hr_device *device, const hr_bench_options *options, hr_error *error);
 
 #endif

@@ -2,10 +2,28 @@
 /* The log's memory: spans are only stored while the pipeline runs, and turned into text afterwards. */
 #include "trace/render/span_log.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { FIRST_ROOM = 4096 };
+
+/* A copy of the name that lives as long as the log; the same text gives the same copy. Null stays null. */
+static const char *keep_name(hr_span_log *log, const char *name)
+{
+    if (!name)
+        return NULL;
+    for (size_t i = 0; i < log->name_count; i++) {
+        if (!strcmp(log->names[i], name))
+            return log->names[i];
+    }
+    if (log->name_count == HR_SPAN_LOG_NAMES)
+        return log->names[HR_SPAN_LOG_NAMES - 1];
+    char *copy = strdup(name);
+    if (copy)
+        log->names[log->name_count++] = copy;
+    return copy;
+}
 
 static void on_span(void *self, const hr_span *span)
 {
@@ -19,10 +37,16 @@ static void on_span(void *self, const hr_span *span)
             log->room = room;
         }
     }
-    if (log->count < log->room)
-        log->spans[log->count++] = *span;
-    else
+    const char *device = keep_name(log, span->device), *name = keep_name(log, span->name);
+    bool kept = log->count < log->room && !device == !span->device && !name == !span->name;
+    if (kept) {
+        hr_span *slot = &log->spans[log->count++];
+        *slot = *span;
+        slot->device = device;
+        slot->name = name;
+    } else {
         log->dropped++;
+    }
     pthread_mutex_unlock(&log->lock);
 }
 
@@ -49,6 +73,8 @@ void hr_span_log_close(hr_span_log **log)
     if (!log || !*log)
         return;
     pthread_mutex_destroy(&(*log)->lock);
+    for (size_t i = 0; i < (*log)->name_count; i++)
+        free((*log)->names[i]);
     free((*log)->spans);
     free(*log);
     *log = NULL;

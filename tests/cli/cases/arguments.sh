@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Arguments that cannot be used: exit 2 and one line that says what is needed.
 make-array a.npy f4 4
+make-array picture.npy u1 4,4
 try headrace frobnicate
 try headrace run
 try headrace run nosuch --in a.npy --out c.npy
@@ -38,10 +39,11 @@ try headrace run copy --in a.npy --out c.npy --device cpu:discrete,h2d=fast
 try headrace run copy --in a.npy --out c.npy --shape 4
 try headrace run copy --in a.npy --out c.npy --dtype f99
 try headrace run sum --in a.npy --out c.npy
-try headrace run copy --in - --in - --out c.npy
+try headrace run add --in - --in - --out c.npy
 try headrace run copy --in - --out c.npy --verify
 try headrace run copy --in a.npy --out - --json
-try headrace run copy --in a.npy --out c.jpg --verify
+try headrace run copy --in a.npy --out c.jpg
+try headrace run copy --in picture.npy --out c.jpg --verify
 try headrace bench
 try headrace bench speed
 try headrace info now
