@@ -2,7 +2,6 @@
 /* What NumPy writes is read, whole and in pieces; what is written NumPy loads. NumPy itself is the oracle. */
 #include "unit/io/scratch.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <sys/wait.h>
 
