@@ -5,6 +5,7 @@
 
 #include "trace/model/call.h"
 #include "trace/model/finding.h"
+#include "trace/model/graph.h"
 #include "trace/model/interval.h"
 #include "trace/model/report.h"
 #include "trace/model/trace.h"
