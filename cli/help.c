@@ -293,8 +293,10 @@ static void print_completion_verb(FILE *to, const cli_verb *verb)
     }
     fprintf(to, "\"\n");
     if (verb->words && !strcmp(verb->words, "file")) {
-        fprintf(to, "        [[ $word == -* ]] || { compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < "
-                    "<(compgen -f -- \"$word\"); }\n");
+        fprintf(
+            to,
+            "        [[ $word == -* ]] || { words=; compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < "
+            "<(compgen -f -- \"$word\"); }\n");
     } else if (verb->words) {
         fprintf(to, "        [[ $word == -* ]] || words=\"");
         print_completion_words(to, verb->words);

@@ -45,9 +45,10 @@ void run_print_report(const run_job *job)
     fprintf(stderr, "; setup %.3f s\n", report->setup_s);
     fprintf(stderr,
             "efficiency %.2f (floor %.3f s, bound by %s), overlap %.2f; %" PRIu64
-            " chunks of %s, %u in flight\n",
+            " chunk%s of %s, %u in flight\n",
             report->efficiency, report->floor_s, hr_stage_name(report->bottleneck), report->overlap,
-            report->chunks, cli_bytes_text(report->chunk_bytes, chunk), report->depth);
+            report->chunks, report->chunks == 1 ? "" : "s", cli_bytes_text(report->chunk_bytes, chunk),
+            report->depth);
     if (job->verified)
         fprintf(stderr, "verified against the CPU: largest difference %.3g\n", job->max_abs_diff);
     for (int stage = 0; cli_has(job->args, "verbose") && stage < HR_STAGE_COUNT; stage++) {

@@ -25,7 +25,7 @@ for verb in run audit bench info; do
     echo "$verb: $(wc -l <$verb.options) options"
 done
 complete_words headrace r
-complete_words headrace run conv
+complete_words headrace run conv2
 complete_words headrace run conv2d --device cpu:
 complete_words headrace bench l
 touch picture.png
