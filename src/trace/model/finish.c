@@ -295,6 +295,7 @@ static void note_what_there_is(hr_trace *trace)
         if (event->kind != HR_EVENT_COPY)
             continue;
         trace->has.bytes |= event->bytes != 0;
+        trace->has.addresses |= event->source_address != 0 && event->sink_address != 0;
         if (event->direction == HR_DIRECTION_H2D || event->direction == HR_DIRECTION_D2H) {
             hr_memory host = hr_event_host_memory(event);
             trace->has.memory_kinds |= host == HR_MEMORY_PAGEABLE || host == HR_MEMORY_PINNED;

@@ -53,8 +53,9 @@ typedef struct hr_event {
     uint64_t bytes;       /* of a copy or fill; of an allocation where the recorder says it */
     uint64_t correlation; /* the recorder's number that calls and their work share, within a process */
     uint64_t object;      /* calls on events: the event's id. Frees and allocations: the address */
-    uint64_t waits_for;   /* a stream's wait: correlation of the event record that it waits for */
-    uint32_t name;        /* index of a string */
+    uint64_t source_address, sink_address; /* of copies, where the recorder says them; 0: not known */
+    uint64_t waits_for; /* a stream's wait: correlation of the event record that it waits for */
+    uint32_t name;      /* index of a string */
     uint32_t process, thread;
     uint32_t device, stream; /* of a synchronising call too, where the recorder says it */
     uint32_t peer;     /* device work: the call that submitted it. Calls: the first work submitted by them */
@@ -117,7 +118,7 @@ typedef struct hr_trace_has {
     bool stream_flags; /* blocking or not */
     bool events;       /* records and waits name their event or stream */
     bool correlation;  /* calls can be joined with their work */
-    bool addresses;    /* copies and kernels name the memory that they touch */
+    bool addresses;    /* copies name the memory that they touch */
     bool migrations;   /* managed memory's moves are recorded */
 } hr_trace_has;
 

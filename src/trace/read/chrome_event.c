@@ -89,6 +89,8 @@ static void take_arg(hr_chrome_args *args, const hr_json_text *key, const hr_jso
         {"eventid", &args->event_id, NULL},
         {"waitoncudaeventid", &args->event_id, NULL},
         {"waitoncudaeventrecordcorrid", &args->waits_for, NULL},
+        {"sourceaddress", &args->source_address, NULL},
+        {"sinkaddress", &args->sink_address, NULL},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         if (strcmp(plain, numbers[i].name) != 0)
@@ -270,6 +272,8 @@ static bool place_work(hr_chrome *chrome, hr_event *event)
     event->stream = hr_trace_stream_of(trace, HR_NONE, event->device, args->context, stream);
     event->bytes = args->bytes;
     if (event->kind == HR_EVENT_COPY) {
+        event->source_address = args->source_address;
+        event->sink_address = args->sink_address;
         char words[160];
         size_t length = hr_json_unescape(&chrome->name, words, sizeof words);
         hr_words_copy(words, length, event);

@@ -14,7 +14,7 @@ typedef struct hr_chrome_open {
 
 typedef struct hr_chrome_args {
     hr_json_text name, kind, sync_kind;
-    uint64_t device, context, stream, correlation, bytes, event_id, waits_for;
+    uint64_t device, context, stream, correlation, bytes, event_id, waits_for, source_address, sink_address;
     bool has_device, has_stream;
 } hr_chrome_args;
 
