@@ -112,7 +112,8 @@ HR_API HR_CHECKED hr_status hr_array_close(hr_array **array, hr_error *error);
 
 /*
  * A named device variable. On the CPU devices hr_symbol_define() makes one; on CUDA it names a __device__
- * variable: `address` is what C sees of it (the shadow, as for cudaMemcpyToSymbol).
+ * variable: `address` is what C sees of it (the shadow, as for cudaMemcpyToSymbol), or, where the program has
+ * its own copy of the CUDA runtime, what cudaGetSymbolAddress() gives. Null makes a variable on every device.
  */
 typedef struct hr_symbol hr_symbol;
 HR_API HR_CHECKED hr_status hr_symbol_define(hr_device *device, const char *name, const void *address,
