@@ -81,14 +81,11 @@ static inline float hr_float_from_double_to_odd(double value)
 
 static inline float hr_float_from_u64_to_odd(uint64_t value)
 {
-    if (value < (UINT64_C(1) << 24)) {
-        return (float)value;
-    }
-    const int shift = 40 - __builtin_clzll(value);
-    const uint64_t kept = value >> shift;
-    const uint64_t lost = value & ((UINT64_C(1) << shift) - 1);
-    const float scale = hr_float_of_bits((uint32_t)(127 + shift) << 23);
-    return (float)(kept | (lost != 0)) * scale;
+    /* Below 2^53 an f64 is exact; above, the 53 highest bits are, with the rest in the last of them. */
+    const int64_t kept = (int64_t)(value >> 11) | ((value & 0x7ffu) != 0 ? 1 : 0);
+    const double high = (double)kept * 2048.0;
+    const double exact = (double)(int64_t)value;
+    return hr_float_from_double_to_odd(value >> 53 != 0 ? high : exact);
 }
 
 static inline float hr_float_from_i64_to_odd(int64_t value)

@@ -8,7 +8,7 @@
 #define HR_HAVE_F16C       1
 #define HR_HAVE_FMA        1
 #define FILTER_ROWS        4
-#define FILTER_VECTORS     2
+#define FILTER_VECTORS     3
 #define FILTER_VECTORS_ONE 8
 #define GEMM_ROWS          6
 
