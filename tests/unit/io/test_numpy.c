@@ -1,51 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What NumPy writes is read, whole and in pieces; what is written NumPy loads. NumPy itself is the oracle. */
-#include "unit/io/scratch.h"
+#include "unit/io/oracle.h"
 
 #include <inttypes.h>
-#include <sys/wait.h>
-
-/* Runs oracle.py with the first Python that has NumPy; false where there is none. */
-static bool run_oracle(const char *verb, const char *folder, int *result)
-{
-    const char *wish = getenv("HEADRACE_PYTHON");
-    const char *pythons[] = {wish != NULL ? wish : "/usr/bin/python3", "python3"};
-    for (size_t i = 0; i < sizeof pythons / sizeof pythons[0]; i++) {
-        char command[2 * PATH_MAX];
-        snprintf(command, sizeof command, "%s '%s/tests/unit/io/oracle.py' %s '%s'", pythons[i],
-                 HR_TESTS_SOURCE, verb, folder);
-        int status = system(command);
-        if (WIFEXITED(status) && WEXITSTATUS(status) != 77 && WEXITSTATUS(status) != 127) {
-            *result = WEXITSTATUS(status);
-            return true;
-        }
-    }
-    return false;
-}
-
-typedef struct entry {
-    char npy[32];
-    char raw[32];
-    hr_dtype dtype;
-    hr_shape shape;
-} entry;
-
-static bool next_entry(FILE *list, entry *e)
-{
-    char line[512];
-    if (fgets(line, sizeof line, list) == NULL) {
-        return false;
-    }
-    char *rest = NULL;
-    snprintf(e->npy, sizeof e->npy, "%s", strtok_r(line, " \n", &rest));
-    snprintf(e->raw, sizeof e->raw, "%s", strtok_r(NULL, " \n", &rest));
-    assert_int_equal(hr_dtype_from_name(strtok_r(NULL, " \n", &rest), &e->dtype), HR_OK);
-    e->shape = (hr_shape){0, {0}};
-    for (char *extent = strtok_r(NULL, " \n", &rest); extent != NULL; extent = strtok_r(NULL, " \n", &rest)) {
-        e->shape.extent[e->shape.rank++] = strtoull(extent, NULL, 10);
-    }
-    return true;
-}
 
 static hr_input *open_entry(scratch *s, const entry *e, const unsigned char *expected, size_t bytes)
 {
@@ -119,7 +76,7 @@ static void what_numpy_writes_is_read_whole_in_pieces_and_in_tiles(void **state)
 {
     scratch *s = *state;
     int result = 1;
-    if (!run_oracle("make", s->folder, &result)) {
+    if (!run_oracle("oracle.py", "make", s->folder, &result)) {
         skip();
     }
     assert_int_equal(result, 0);
@@ -198,7 +155,7 @@ static void what_is_written_numpy_loads(void **state)
     }
     assert_int_equal(fclose(list), 0);
     int result = 1;
-    if (!run_oracle("check", s->folder, &result)) {
+    if (!run_oracle("oracle.py", "check", s->folder, &result)) {
         skip();
     }
     assert_int_equal(result, 0);
