@@ -42,6 +42,14 @@ static int open_named(hr_replace *replace)
     return -1;
 }
 
+static int open_nameless(hr_replace *replace)
+{
+    int fd = openat(replace->folder_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+    /* The errors by which file systems and kernels say that they have no such files. */
+    bool unknown = errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT || errno == EINVAL;
+    return fd < 0 && unknown ? open_named(replace) : fd;
+}
+
 static hr_status look_at_old(hr_replace *replace, hr_error *error)
 {
     struct stat st;
@@ -83,7 +91,8 @@ static hr_status open_folder(const char *path, hr_replace *replace, hr_error *er
     return status;
 }
 
-hr_status hr_replace_open(const char *name, const char *path, hr_replace *replace, hr_error *error)
+hr_status hr_replace_open(const char *name, const char *path, bool hidden_name, hr_replace *replace,
+                          hr_error *error)
 {
     hr_replace r = {.name = name, .fd = -1, .folder_fd = -1};
     hr_status status = open_folder(path, &r, error);
@@ -91,11 +100,7 @@ hr_status hr_replace_open(const char *name, const char *path, hr_replace *replac
         status = look_at_old(&r, error);
     }
     if (status == HR_OK) {
-        r.fd = openat(r.folder_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
-        /* The errors by which file systems and kernels say that they have no such files. */
-        if (r.fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT || errno == EINVAL)) {
-            r.fd = open_named(&r);
-        }
+        r.fd = hidden_name ? open_named(&r) : open_nameless(&r);
         if (r.fd < 0) {
             status = hr_io_fail(error, errno, name, "create");
             r.temporary[0] = '\0';

@@ -19,8 +19,10 @@ typedef struct hr_replace {
     gid_t group;
 } hr_replace;
 
-/* `path` names no symbolic link. Sets nothing on failure. HR_E_NOT_FOUND, HR_E_IO, HR_E_HOST_MEMORY. */
-hr_status hr_replace_open(const char *name, const char *path, hr_replace *replace, hr_error *error);
+/* `path` names no symbolic link. With `hidden_name` it has one from the start, as where the file system knows
+ * no files without names. Sets nothing on failure. HR_E_NOT_FOUND, HR_E_IO, HR_E_HOST_MEMORY. */
+hr_status hr_replace_open(const char *name, const char *path, bool hidden_name, hr_replace *replace,
+                          hr_error *error);
 /* Syncs (unless no_sync), gives it the name, syncs the folder. On failure the old file is still there. */
 hr_status hr_replace_commit(hr_replace *replace, bool no_sync, hr_error *error);
 /* Closes, and removes what has not been committed. */

@@ -125,7 +125,7 @@ static hr_status open_file(hr_target *target, hr_error *error)
     if (status != HR_OK) {
         return status;
     }
-    status = hr_replace_open(target->name, followed, &target->replace, error);
+    status = hr_replace_open(target->name, followed, false, &target->replace, error);
     free(followed);
     if (status == HR_OK) {
         target->replaces = true;

@@ -18,7 +18,7 @@
 
 typedef struct scratch {
     char folder[PATH_MAX];
-    char path[PATH_MAX + 64]; /* what scratch_path() made last */
+    char path[PATH_MAX + 300]; /* what scratch_path() made last */
 } scratch;
 
 static inline int scratch_setup(void **state)

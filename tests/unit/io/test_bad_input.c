@@ -346,7 +346,7 @@ static void a_file_that_shrinks_while_it_is_read(void **state)
 static void the_same_file_by_other_names(void **state)
 {
     scratch *s = *state;
-    char other[PATH_MAX + 64];
+    char other[PATH_MAX + 300];
     scratch_write(s, "one", "x", 1);
     scratch_write(s, "two", "x", 1);
     snprintf(other, sizeof other, "%s/./two", s->folder);
