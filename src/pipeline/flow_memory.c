@@ -64,6 +64,7 @@ static hr_status open_pools(hr_pipeline *pipeline, flow_device *device, hr_error
     options.name = "pinned slots";
     options.kind = HR_MEMORY_PINNED;
     options.bytes = pipeline->depth * slot_host + extra;
+    options.max_blocks = (pipeline->depth + 1) * (2 * HR_MAX_PORTS + 1);
     options.minimum_bytes = (pipeline->depth < 2 ? 1 : 2) * slot_host + extra;
     if (options.bytes > 0) {
         hr_status status = hr_pool_open(device->device, &options, &device->pinned, error);

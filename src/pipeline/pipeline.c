@@ -103,6 +103,21 @@ static hr_status check_op(const hr_op *op, hr_error *error)
     return HR_OK;
 }
 
+/* A matrix product has a plan of its own; of the cut only the number of ports counts. */
+static hr_status cut_product(hr_pipeline *pipeline, hr_error *error)
+{
+    const hr_op *op = pipeline->options.op;
+    const hr_shape *a = &pipeline->options.in[0].shape, *b = &pipeline->options.in[1].shape;
+    const hr_shape *c = &pipeline->plan.shape[0];
+    if (op->inputs != 2 || pipeline->plan.outputs != 1 || a->rank != 2 || b->rank != 2 || c->rank != 2 ||
+        a->extent[1] != b->extent[0] || c->extent[0] != a->extent[0] || c->extent[1] != b->extent[1]) {
+        return hr_fail(error, HR_E_INVALID, "%s: a product needs (m, k) and (k, n) and makes (m, n)",
+                       op->name);
+    }
+    pipeline->cut = (hr_cut){.rule = HR_CHUNK_TILES, .inputs = 2, .outputs = 1, .units = c->extent[0]};
+    return HR_OK;
+}
+
 /* Works out what the op makes of the inputs, and checks that the ports fit it. */
 static hr_status resolve(hr_pipeline *pipeline, hr_error *error)
 {
@@ -126,13 +141,17 @@ static hr_status resolve(hr_pipeline *pipeline, hr_error *error)
                          pipeline->plan.outputs, HR_MAX_PORTS);
     }
     if (status == HR_OK) {
-        status = hr_cut_make(op, &pipeline->plan, pipeline->in_dtype, shapes, &pipeline->cut, error);
+        status = op->rule == HR_CHUNK_TILES
+                     ? cut_product(pipeline, error)
+                     : hr_cut_make(op, &pipeline->plan, pipeline->in_dtype, shapes, &pipeline->cut, error);
     }
     for (uint32_t i = 0; status == HR_OK && i < pipeline->plan.outputs; i++) {
-        bool open_ended = pipeline->cut.units == HR_LENGTH_UNKNOWN;
-        uint64_t bytes = pipeline->cut.units * pipeline->cut.out[i].unit_bytes;
-        status = check_sink(&options->out[i], i, pipeline->plan.dtype[i],
-                            open_ended ? HR_LENGTH_UNKNOWN : bytes, error);
+        uint64_t bytes = HR_LENGTH_UNKNOWN;
+        if (pipeline->cut.units != HR_LENGTH_UNKNOWN &&
+            hr_shape_bytes(&pipeline->plan.shape[i], pipeline->plan.dtype[i], &bytes) != HR_OK) {
+            return hr_fail(error, HR_E_RANGE, "output %" PRIu32 ": its size does not fit in 63 bits", i);
+        }
+        status = check_sink(&options->out[i], i, pipeline->plan.dtype[i], bytes, error);
     }
     return status;
 }
@@ -149,14 +168,16 @@ static void make_sync(hr_pipeline *pipeline)
     atomic_init(&pipeline->chunks, UINT64_MAX);
 }
 
-static hr_status open_executor(hr_pipeline *pipeline, hr_error *error)
+static const hr_executor *choose_executor(const hr_pipeline *pipeline)
 {
-    if (pipeline->cut.rule == HR_CHUNK_TILES) {
-        return hr_fail(error, HR_E_UNSUPPORTED, "%s on %s: not built yet", pipeline->options.op->name,
-                       pipeline->info.spec);
+    const hr_pipeline_options *options = &pipeline->options;
+    bool shared = pipeline->info.shares_host_memory;
+    if (pipeline->cut.rule != HR_CHUNK_TILES) {
+        return shared ? &hr_lane_executor : &hr_flow_executor;
     }
-    pipeline->executor = pipeline->info.shares_host_memory ? &hr_lane_executor : &hr_flow_executor;
-    return pipeline->executor->open(pipeline, error);
+    bool in_memory = options->in[0].source->data != NULL && options->in[1].source->data != NULL &&
+                     options->out[0].sink->data != NULL;
+    return shared && in_memory ? &hr_band_executor : &hr_tile_executor;
 }
 
 static hr_status take_total(hr_pipeline *pipeline, hr_error *error)
@@ -174,11 +195,15 @@ static uint64_t input_bytes(const hr_pipeline *pipeline)
     if (pipeline->cut.units == HR_LENGTH_UNKNOWN) {
         return 0;
     }
-    uint64_t bytes = 0;
+    uint64_t all = 0, bytes;
     for (uint32_t i = 0; i < pipeline->cut.inputs; i++) {
-        bytes += pipeline->cut.units * pipeline->cut.in[i].unit_bytes;
+        /* Checked with the sources; a sum of four sizes below 63 bits saturates at worst. */
+        if (hr_shape_bytes(&pipeline->options.in[i].shape, pipeline->in_dtype[i], &bytes) == HR_OK &&
+            hr_add_overflows(all, bytes, &all)) {
+            all = UINT64_MAX;
+        }
     }
-    return bytes;
+    return all;
 }
 
 hr_status hr_pipeline_open(const hr_pipeline_options *options, hr_pipeline **pipeline, hr_error *error)
@@ -202,7 +227,8 @@ hr_status hr_pipeline_open(const hr_pipeline_options *options, hr_pipeline **pip
     }
     if (status == HR_OK) {
         made->total_bytes = input_bytes(made);
-        status = open_executor(made, error);
+        made->executor = choose_executor(made);
+        status = made->executor->open(made, error);
     }
     if (status != HR_OK) {
         hr_error ignored = HR_ERROR_INIT;

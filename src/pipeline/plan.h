@@ -34,4 +34,10 @@ uint32_t hr_plan_writers(const hr_pipeline *pipeline);
 /* Ceiling for slots in host memory that the options or the machine set. */
 uint64_t hr_plan_pinned_limit(const hr_pipeline *pipeline);
 
+/* The same for memory of the device. */
+uint64_t hr_plan_device_limit(const hr_pipeline *pipeline);
+
+/* What a stage costs on one device: as measured, else as assumed. */
+hr_cost_stage hr_plan_cost(const hr_pipeline *pipeline, hr_stage stage);
+
 #endif

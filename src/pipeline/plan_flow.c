@@ -31,6 +31,11 @@ uint32_t hr_plan_writers(const hr_pipeline *pipeline)
     return (uint32_t)hr_max_u64(2, hr_min_u64(8, hr_plan_cores(pipeline) / 2));
 }
 
+hr_cost_stage hr_plan_cost(const hr_pipeline *pipeline, hr_stage stage)
+{
+    return pipeline->cost[stage].bytes_per_s > 0.0 ? pipeline->cost[stage] : assumed[stage];
+}
+
 /* Bytes that each stage moves for one unit. */
 static void stage_bytes_a_unit(const hr_pipeline *pipeline, double bytes[HR_STAGE_COUNT])
 {
@@ -63,7 +68,7 @@ static void scaled_stages(const hr_pipeline *pipeline, hr_cost_stage stages[HR_S
     stage_bytes_a_unit(pipeline, bytes);
     double unit = (double)hr_cut_unit_bytes(&pipeline->cut);
     for (int i = 0; i < HR_STAGE_COUNT; i++) {
-        hr_cost_stage stage = pipeline->cost[i].bytes_per_s > 0.0 ? pipeline->cost[i] : assumed[i];
+        hr_cost_stage stage = hr_plan_cost(pipeline, (hr_stage)i);
         bool on_device = i == HR_STAGE_H2D || i == HR_STAGE_COMPUTE || i == HR_STAGE_D2H;
         double devices = on_device ? pipeline->options.device_count : 1.0;
         stages[i].start_s = bytes[i] > 0.0 ? stage.start_s / devices : 0.0;
@@ -78,7 +83,7 @@ static double total_chunk_bytes(const hr_pipeline *pipeline)
                                            : (double)cut->units * (double)hr_cut_unit_bytes(cut);
 }
 
-static uint64_t device_limit(const hr_pipeline *pipeline)
+uint64_t hr_plan_device_limit(const hr_pipeline *pipeline)
 {
     if (pipeline->options.device_bytes > 0) {
         return pipeline->options.device_bytes;
@@ -93,7 +98,7 @@ static uint64_t depth_that_fits(const hr_pipeline *pipeline)
     uint64_t device = flow_slot_device_bytes(pipeline);
     uint64_t by_host =
         host > 0 ? hr_plan_pinned_limit(pipeline) / pipeline->options.device_count / host : UINT32_MAX;
-    uint64_t by_device = device > 0 ? device_limit(pipeline) / device : UINT32_MAX;
+    uint64_t by_device = device > 0 ? hr_plan_device_limit(pipeline) / device : UINT32_MAX;
     return hr_min_u64(by_host, by_device);
 }
 
@@ -105,7 +110,7 @@ static hr_status does_not_fit(const hr_pipeline *pipeline, uint64_t depth, hr_er
         " bytes of device memory, and the limits are %" PRIu64 " and %" PRIu64,
         depth, pipeline->cut.chunk_units * hr_cut_unit_bytes(&pipeline->cut),
         depth * flow_slot_host_bytes(pipeline, pipeline->state), depth * flow_slot_device_bytes(pipeline),
-        hr_plan_pinned_limit(pipeline) / pipeline->options.device_count, device_limit(pipeline));
+        hr_plan_pinned_limit(pipeline) / pipeline->options.device_count, hr_plan_device_limit(pipeline));
 }
 
 /* Rows that neighbours read as well are copied twice: chunks of many times the halo keep that share small. */

@@ -170,3 +170,54 @@ hr_status hr_writer_put(hr_pipeline *pipeline, hr_turn *turn, hr_place_in_run pl
     }
     return HR_OK;
 }
+
+hr_status hr_port_read_rows(const hr_source *source, uint64_t offset, uint64_t row_bytes, uint64_t rows,
+                            uint64_t pitch, void *buffer, hr_error *error)
+{
+    unsigned char *to = buffer;
+    if (source->data != NULL) {
+        const unsigned char *from = (const unsigned char *)source->data + offset;
+        for (uint64_t row = 0; row < rows; row++) {
+            memcpy(to + row * row_bytes, from + row * pitch, row_bytes);
+        }
+        return HR_OK;
+    }
+    uint64_t got;
+    if (row_bytes == pitch || rows == 1) {
+        return hr_port_read(source, offset, to, rows * row_bytes, &got, error);
+    }
+    if (source->read_rows != NULL) {
+        hr_status status =
+            source->read_rows(source->self, offset, row_bytes, rows, pitch, to, row_bytes, error);
+        return status == HR_OK ? HR_OK : hr_run_refused(status, "the source", error);
+    }
+    for (uint64_t row = 0; row < rows; row++) {
+        hr_status status =
+            hr_port_read(source, offset + row * pitch, to + row * row_bytes, row_bytes, &got, error);
+        if (status != HR_OK) {
+            return status;
+        }
+    }
+    return HR_OK;
+}
+
+hr_status hr_port_write_rows(const hr_sink *sink, uint64_t offset, uint64_t row_bytes, uint64_t rows,
+                             uint64_t pitch, const void *buffer, hr_error *error)
+{
+    const unsigned char *from = buffer;
+    hr_status status = HR_OK;
+    if (sink->data != NULL) {
+        for (uint64_t row = 0; row < rows; row++) {
+            memcpy((unsigned char *)sink->data + offset + row * pitch, from + row * row_bytes, row_bytes);
+        }
+    } else if (row_bytes == pitch || rows == 1) {
+        status = sink->write(sink->self, offset, from, rows * row_bytes, error);
+    } else if (sink->write_rows != NULL) {
+        status = sink->write_rows(sink->self, offset, row_bytes, rows, pitch, from, row_bytes, error);
+    } else {
+        for (uint64_t row = 0; row < rows && status == HR_OK; row++) {
+            status = sink->write(sink->self, offset + row * pitch, from + row * row_bytes, row_bytes, error);
+        }
+    }
+    return status == HR_OK ? HR_OK : hr_run_refused(status, "the sink", error);
+}

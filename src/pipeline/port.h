@@ -34,6 +34,12 @@ HR_CHECKED hr_status hr_port_named(hr_status status, const char *kind, uint32_t 
 HR_CHECKED hr_status hr_port_read(const hr_source *source, uint64_t offset, void *buffer, uint64_t bytes,
                                   uint64_t *got, hr_error *error);
 
+/* Rows of a matrix between a source or sink, where they lie `pitch` apart, and dense memory. */
+HR_CHECKED hr_status hr_port_read_rows(const hr_source *source, uint64_t offset, uint64_t row_bytes,
+                                       uint64_t rows, uint64_t pitch, void *buffer, hr_error *error);
+HR_CHECKED hr_status hr_port_write_rows(const hr_sink *sink, uint64_t offset, uint64_t row_bytes,
+                                        uint64_t rows, uint64_t pitch, const void *buffer, hr_error *error);
+
 /*
  * Fetches a chunk of one input into `buffer`, waiting for its turn. *range comes in as the cut says and goes
  * out with the units that there are. HR_AGAIN: the chunk is stopped; HR_END: the data ended before it.

@@ -30,7 +30,8 @@ void hr_report_fill(hr_pipeline *pipeline, uint64_t end_ns, hr_report *report)
         }
     }
     const hr_cut *cut = &pipeline->cut;
-    made.chunk_bytes = cut->chunk_units * hr_cut_unit_bytes(cut);
+    made.chunk_bytes =
+        pipeline->chunk_bytes > 0 ? pipeline->chunk_bytes : cut->chunk_units * hr_cut_unit_bytes(cut);
     made.chunks = atomic_load(&pipeline->chunks);
     made.depth = pipeline->depth;
     made.pinned_bytes = pipeline->pinned_bytes;

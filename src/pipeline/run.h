@@ -93,9 +93,11 @@ struct hr_pipeline {
     hr_gauge gauge[HR_STAGE_COUNT];
     hr_cost_stage
         cost[HR_STAGE_COUNT];       /* of one device, by the stage's own bytes; what the plan is made from */
+    double flops_per_s;             /* of HR_CHUNK_TILES; 0: not known */
     double ceiling[HR_STAGE_COUNT]; /* bytes/s as measured before the run; 0: not known */
     uint32_t width[HR_STAGE_COUNT]; /* how many spans of the stage run at once at most; 0: no such stage */
     uint32_t depth;
+    uint64_t chunk_bytes; /* where the cut does not tell: of a tile of C */
     uint64_t pinned_bytes, device_bytes;
     double setup_s, predicted_s;
     uint64_t begin_ns;
@@ -103,6 +105,8 @@ struct hr_pipeline {
 
 extern const hr_executor hr_lane_executor; /* devices that share the host's memory */
 extern const hr_executor hr_flow_executor; /* devices with memory of their own */
+extern const hr_executor hr_tile_executor; /* matrix products */
+extern const hr_executor hr_band_executor; /* matrix products in memory that the device shares */
 
 /* Starts a thread that waits at the gate and then runs body(pipeline, argument). Called from open only. */
 HR_CHECKED hr_status hr_run_spawn(hr_pipeline *pipeline, void (*body)(hr_pipeline *pipeline, void *argument),

@@ -121,7 +121,7 @@ typedef struct choice {
 static bool make_layout(const hr_tile_problem *p, const choice *c, hr_tile_layout *layout)
 {
     hr_tile_layout l = {.tm = tile_size(p->m, cuts[c->rows]),
-                        .tn = p->in_row_order ? p->n : tile_size(p->n, cuts[c->columns]),
+                        .tn = p->in_row_order ? hr_max_u64(p->n, 1) : tile_size(p->n, cuts[c->columns]),
                         .tk = tile_size(p->k, cuts[c->panels])};
     uint64_t rows = hr_div_up(p->m, l.tm), columns = hr_div_up(p->n, l.tn);
     uint64_t panels = p->k == 0 ? 1 : hr_div_up(p->k, l.tk);
