@@ -224,9 +224,47 @@ static uint32_t intern(hr_trace *trace, const hr_json_text *text)
     return string;
 }
 
+/* Headrace's recorder: {"ph":"M","name":"device_name","args":{"device":…,"name":…}}. */
+static bool keep_device_name(hr_chrome *chrome)
+{
+    hr_trace *trace = chrome->trace;
+    uint32_t name = intern(trace, &chrome->args.name);
+    uint32_t device = hr_trace_device_of(trace, chrome->args.device);
+    if (name == HR_NONE || device == HR_NONE)
+        return false;
+    trace->devices[device].name = name;
+    return true;
+}
+
+/* {"ph":"M","name":"stream_flag","args":{"context":…,"stream":…,"kind":…}}, behind the stream's work. */
+static void keep_stream_flag(hr_chrome *chrome)
+{
+    static const struct {
+        const char *name;
+        hr_stream_flag flag;
+    } flags[] = {{"blocking", HR_STREAM_FLAG_BLOCKING},
+                 {"non-blocking", HR_STREAM_FLAG_NON_BLOCKING},
+                 {"null", HR_STREAM_FLAG_NULL}};
+    const hr_chrome_args *args = &chrome->args;
+    for (uint32_t s = 0; s < chrome->trace->stream_count; s++) {
+        hr_trace_stream *stream = &chrome->trace->streams[s];
+        for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+            if (stream->context == args->context && stream->id == args->stream &&
+                hr_json_is(&args->kind, flags[i].name))
+                stream->flag = flags[i].flag;
+        }
+    }
+}
+
 /* Process and thread names: {"ph":"M","name":"thread_name","args":{"name":…}}. */
 static bool keep_name(hr_chrome *chrome)
 {
+    if (hr_json_is(&chrome->name, "device_name"))
+        return keep_device_name(chrome);
+    if (hr_json_is(&chrome->name, "stream_flag")) {
+        keep_stream_flag(chrome);
+        return true;
+    }
     bool process = hr_json_is(&chrome->name, "process_name");
     bool thread = hr_json_is(&chrome->name, "thread_name");
     if ((!process && !thread) || chrome->args.name.length == 0)
@@ -290,6 +328,14 @@ static bool place_call(hr_chrome *chrome, hr_event *event)
     hr_call_from_name(chrome->name.at, chrome->name.length, &call);
     event->call = (uint8_t)call;
     event->object = chrome->args.event_id;
+    event->bytes = chrome->args.bytes;
+    if (chrome->args.has_stream && chrome->args.has_device) {
+        event->device = hr_trace_device_of(trace, chrome->args.device);
+        event->stream =
+            hr_trace_stream_of(trace, HR_NONE, event->device, chrome->args.context, chrome->args.stream);
+        if (event->device == HR_NONE || event->stream == HR_NONE)
+            return false;
+    }
     event->process = hr_trace_process_of(trace, identifier(&chrome->pid));
     event->thread = hr_trace_thread_of(trace, event->process, identifier(&chrome->tid));
     trace->hip |= chrome->name.length > 3 && memcmp(chrome->name.at, "hip", 3) == 0;
