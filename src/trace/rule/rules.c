@@ -5,7 +5,9 @@
 
 /* The environment first, then lost time, then wrong data: the order in which they are told. */
 static const hr_rule *const rules[] = {
-    &hr_rule_profiler,           &hr_rule_sync_memset,   &hr_rule_null_stream,
+    &hr_rule_profiler,           &hr_rule_pageable_copy, &hr_rule_sync_copy,
+    &hr_rule_sync_call,          &hr_rule_same_stream,   &hr_rule_alloc_in_loop,
+    &hr_rule_tiny_copies,        &hr_rule_sync_memset,   &hr_rule_null_stream,
     &hr_rule_pin_churn,          &hr_rule_copy_shape,    &hr_rule_head_of_line,
     &hr_rule_host_staging,       &hr_rule_cpu_feeder,    &hr_rule_lazy_load,
     &hr_rule_resource_churn,     &hr_rule_queue_full,    &hr_rule_driver_lock,

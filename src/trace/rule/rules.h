@@ -11,6 +11,12 @@ const hr_rule *const *hr_rules(uint32_t *count);
 /* Null if there is none of that name. */
 const hr_rule *hr_rule_find(const char *name);
 
+extern const hr_rule hr_rule_pageable_copy;
+extern const hr_rule hr_rule_sync_copy;
+extern const hr_rule hr_rule_sync_call;
+extern const hr_rule hr_rule_same_stream;
+extern const hr_rule hr_rule_alloc_in_loop;
+extern const hr_rule hr_rule_tiny_copies;
 extern const hr_rule hr_rule_cpu_feeder;
 extern const hr_rule hr_rule_copy_shape;
 extern const hr_rule hr_rule_driver_lock;
