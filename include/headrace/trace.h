@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The trace library: reads a recorded run of a GPU program, says what keeps copies and kernels from overlapping, what
- * each cause costs, and what the run would take without it. Needs no GPU and none of the rest of Headrace; link with
- * headrace-trace.
+ * The trace library: reads a recorded run of a GPU program, says what keeps copies and kernels from
+ * overlapping, what each cause costs, and what the run would take without it. Needs no GPU and none of the
+ * rest of Headrace; link with headrace-trace.
  *
  *     hr_audit *audit = NULL;
  *     hr_error error = HR_ERROR_INIT;
@@ -30,19 +30,20 @@ typedef struct hr_audit_options {
     size_t size;         /* sizeof(hr_audit_options) */
     double min_cost_pct; /* findings under this share of the span are counted and not listed; 2 by default */
     double h2d_gbps, d2h_gbps; /* what the link can do, in 10⁹ bytes a second; 0: seen in the trace */
-    const char *link_path; /* a file of `headrace bench link --json` that says it, or null */
+    const char *link_path;     /* a file of `headrace bench link --json` that says it, or null */
 } hr_audit_options;
-#define HR_AUDIT_OPTIONS_INIT                       \
-    {                                               \
-        sizeof(hr_audit_options), 2.0, 0.0, 0.0, 0  \
+#define HR_AUDIT_OPTIONS_INIT                      \
+    {                                              \
+        sizeof(hr_audit_options), 2.0, 0.0, 0.0, 0 \
     }
 
 /*
- * Reads and judges `path` ("-": standard input): Chrome JSON as PyTorch's profiler writes it (plain or gzip), an SQLite
- * export of Nsight Systems, or what `headrace run --trace` wrote. `options` may be null. Blocks while it reads; on
- * success the audit is the caller's, to be closed. HR_E_NOT_FOUND, HR_E_IO: the system refused; HR_E_FORMAT: damaged,
- * truncated, foreign, or without GPU work; HR_E_UNSUPPORTED: known, and to be exported differently (the text says how);
- * HR_E_INVALID: an option, or the link file, cannot be used; HR_E_HOST_MEMORY.
+ * Reads and judges `path` ("-": standard input): Chrome JSON as PyTorch's profiler writes it (plain or gzip),
+ * an SQLite export of Nsight Systems, or what `headrace run --trace` wrote. `options` may be null. Blocks
+ * while it reads; on success the audit is the caller's, to be closed. HR_E_NOT_FOUND, HR_E_IO: the system
+ * refused; HR_E_FORMAT: damaged, truncated, foreign, or without GPU work; HR_E_UNSUPPORTED: known, and to be
+ * exported differently (the text says how); HR_E_INVALID: an option, or the link file, cannot be used;
+ * HR_E_HOST_MEMORY.
  */
 HR_API HR_CHECKED hr_status hr_audit_open(const char *path, const hr_audit_options *options, hr_audit **audit,
                                           hr_error *error);
@@ -67,7 +68,8 @@ typedef struct hr_audit_summary {
     int64_t all_fixed_ns; /* with every finding repaired */
     const char *bound;    /* what binds then: "compute", "copies in", "copies out", "the host" */
     int64_t bound_ns;     /* how long that is busy */
-    double overlap_pct;   /* share of copies or kernels, whichever are shorter, that overlaps; 100 without either */
+    double overlap_pct;   /* share of copies or kernels, whichever are shorter, that overlaps; 100 without
+                             either */
 } hr_audit_summary;
 HR_API void hr_audit_get_summary(const hr_audit *audit, hr_audit_summary *summary);
 
@@ -107,13 +109,14 @@ HR_API HR_CHECKED hr_status hr_audit_render(const hr_audit *audit, hr_audit_form
                                             hr_error *error);
 
 /*
- * A condition for continuous integration: rules, separated by commas ("pageable-copy,sync-call"), or "overlap<80".
- * HR_OK: nothing of it was found. HR_END: found, and error->text says what. HR_E_UNSUPPORTED: this trace cannot tell,
- * and error->text says why. HR_E_INVALID: no such rule, or no such condition.
+ * A condition for continuous integration: rules, separated by commas ("pageable-copy,sync-call"), or
+ * "overlap<80". HR_OK: nothing of it was found. HR_END: found, and error->text says what. HR_E_UNSUPPORTED:
+ * this trace cannot tell, and error->text says why. HR_E_INVALID: no such rule, or no such condition.
  */
 HR_API HR_CHECKED hr_status hr_audit_check(const hr_audit *audit, const char *condition, hr_error *error);
 
-/* The rules in the order of the documentation: name, meaning and what a trace must hold for it. Static storage. */
+/* The rules in the order of the documentation: name, meaning and what a trace must hold for it. Static
+ * storage. */
 typedef struct hr_audit_rule {
     const char *name, *meaning, *needs;
 } hr_audit_rule;

@@ -168,7 +168,8 @@ static hr_status check_overlap(const hr_audit *audit, const char *condition, hr_
     char *end;
     double least = strtod(condition + strlen("overlap<"), &end);
     if (end == condition + strlen("overlap<") || *end != '\0' || !(least >= 0.0 && least <= 100.0))
-        return hr_fail(error, HR_E_INVALID, "%s: a per cent from 0 to 100 is needed behind overlap<", condition);
+        return hr_fail(error, HR_E_INVALID, "%s: a per cent from 0 to 100 is needed behind overlap<",
+                       condition);
     double overlap = overlap_of(&audit->report);
     if (overlap < least)
         return hr_fail(error, HR_END, "overlap is %.1f %%, at least %g %% is wanted", overlap, least);
@@ -205,8 +206,8 @@ hr_status hr_audit_check(const hr_audit *audit, const char *condition, hr_error 
         char part[64];
         size_t length = strcspn(at, ",");
         if (length == 0 || length >= sizeof part)
-            return hr_fail(error, HR_E_INVALID, "%s: rules separated by commas, or overlap<PER CENT, are needed",
-                           condition);
+            return hr_fail(error, HR_E_INVALID,
+                           "%s: rules separated by commas, or overlap<PER CENT, are needed", condition);
         memcpy(part, at, length);
         part[length] = '\0';
         hr_error why = HR_ERROR_INIT;

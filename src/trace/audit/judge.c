@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From rules to a report. Rules say what they see; the replay says what each repair would gain, alone and together; only
- * then is it decided what is a defect. Costs are marginal: repairs are added one after the other, the most useful
- * first, and each is charged what it gains on top of those before it. So they add up to what all of them gain.
+ * From rules to a report. Rules say what they see; the replay says what each repair would gain, alone and
+ * together; only then is it decided what is a defect. Costs are marginal: repairs are added one after the
+ * other, the most useful first, and each is charged what it gains on top of those before it. So they add up
+ * to what all of them gain.
  */
 #include "trace/audit/audit.h"
 #include "trace/rule/rules.h"
@@ -98,7 +99,8 @@ static void demote(hr_finding *finding)
 }
 
 /* Adds repairs one after the other; those that gain too little are left out again. */
-static hr_status replay_together(hr_audit *audit, const hr_findings *findings, hr_gains *gains, hr_error *error)
+static hr_status replay_together(hr_audit *audit, const hr_findings *findings, hr_gains *gains,
+                                 hr_error *error)
 {
     hr_report *report = &audit->report;
     int64_t today = report->replayed_ns;
@@ -144,7 +146,8 @@ static hr_status foresee(hr_audit *audit, const hr_findings *findings, hr_error 
     audit->fixed_begin_ns = malloc(((size_t)trace->event_count + 1) * sizeof *audit->fixed_begin_ns);
     audit->fixed_end_ns = malloc(((size_t)trace->event_count + 1) * sizeof *audit->fixed_end_ns);
     hr_status status = HR_OK;
-    if (gains.use == NULL || gains.order == NULL || audit->fixed_begin_ns == NULL || audit->fixed_end_ns == NULL)
+    if (gains.use == NULL || gains.order == NULL || audit->fixed_begin_ns == NULL ||
+        audit->fixed_end_ns == NULL)
         status = no_memory(audit, error);
     if (status == HR_OK)
         status = hr_graph_build(trace, &graph, error);
@@ -175,7 +178,8 @@ static bool is_shown(const hr_audit *audit, const hr_finding *finding, double mi
         return false;
     if (finding->kind == HR_FINDING_DEFECT && has_repair(finding))
         return (double)finding->cost_ns >= least;
-    /* What costs nothing that can be put in figures is told where the host lost time, or where it is a bound. */
+    /* What costs nothing that can be put in figures is told where the host lost time, or where it is a bound.
+     */
     return finding->blocked_ns == 0 || (double)finding->blocked_ns >= least;
 }
 
@@ -184,7 +188,12 @@ static int dearest_first(const void *left, const void *right)
     const hr_finding *a = left;
     const hr_finding *b = right;
     if (a->kind != b->kind)
-        return a->kind == HR_FINDING_SUSPENDED ? -1 : b->kind == HR_FINDING_SUSPENDED ? 1 : (a->kind > b->kind) - (a->kind < b->kind);
+        return a->kind == HR_FINDING_SUSPENDED   ? -1
+               : b->kind == HR_FINDING_SUSPENDED ? 1
+                                                 : (a->kind > b->kind) - (a->kind < b->kind);
+    /* What helps only once something else is fixed comes behind that. */
+    if (a->masked != b->masked)
+        return a->masked ? 1 : -1;
     if (a->cost_ns != b->cost_ns)
         return a->cost_ns < b->cost_ns ? 1 : -1;
     if (a->blocked_ns != b->blocked_ns)
@@ -246,7 +255,8 @@ static void give_verdict(hr_audit *audit)
             report->verdict = HR_VERDICT_FOUND;
         if (finding->kind == HR_FINDING_SUSPENDED) {
             report->verdict = HR_VERDICT_CANNOT_TELL;
-            snprintf(report->reason, sizeof report->reason, "%.*s", (int)sizeof report->reason - 1, finding->text);
+            snprintf(report->reason, sizeof report->reason, "%.*s", (int)sizeof report->reason - 1,
+                     finding->text);
             return;
         }
     }
@@ -255,8 +265,8 @@ static void give_verdict(hr_audit *audit)
             if (strcmp(report->lacks[i].rule, essential[k]) != 0)
                 continue;
             report->verdict = HR_VERDICT_CANNOT_TELL;
-            snprintf(report->reason, sizeof report->reason, "the trace lacks %s, which %s needs", report->lacks[i].needs,
-                     report->lacks[i].rule);
+            snprintf(report->reason, sizeof report->reason, "the trace lacks %s, which %s needs",
+                     report->lacks[i].needs, report->lacks[i].rule);
             return;
         }
     }

@@ -14,6 +14,11 @@ typedef struct hr_report_device {
     hr_trace_usage usage;
 } hr_report_device;
 
+/* A rule that could not judge this trace, and what it lacks; static storage. */
+typedef struct hr_report_lack {
+    const char *rule, *needs;
+} hr_report_lack;
+
 typedef struct hr_report {
     const hr_trace *trace;
     const hr_findings *findings;     /* those to be shown, dearest first */
@@ -29,6 +34,14 @@ typedef struct hr_report {
     /* Where each event would lie with every repair, by index of trace->events; −1: it is gone. Null: not
      * known. */
     const int64_t *fixed_begin_ns, *fixed_end_ns;
+    const hr_report_lack *lacks; /* rules that cannot tell */
+    uint32_t lack_count;
+    uint32_t hidden_count; /* findings that cost less than min_cost_pct of the span */
+    double min_cost_pct;
+    int64_t
+        unexplained_ns; /* waits of device work whose cause the trace does not show; predictions keep them */
+    double link_h2d_gbps, link_d2h_gbps; /* what predictions took the link to do */
+    const char *link_source;             /* where that came from */
 } hr_report;
 
 #endif

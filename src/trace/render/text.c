@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "trace/render/text.h"
+
+#include "trace/render/timeline.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { COLUMNS = 100 };
+
+static const char *time_text(int64_t ns, char text[24])
+{
+    double value = (double)ns;
+    if (ns >= INT64_C(10000000000))
+        snprintf(text, 24, "%.1f s", value / 1e9);
+    else if (ns >= INT64_C(1000000000))
+        snprintf(text, 24, "%.2f s", value / 1e9);
+    else if (ns >= INT64_C(100000000))
+        snprintf(text, 24, "%.0f ms", value / 1e6);
+    else if (ns >= INT64_C(1000000))
+        snprintf(text, 24, "%.1f ms", value / 1e6);
+    else
+        snprintf(text, 24, "%.1f µs", value / 1e3);
+    return text;
+}
+
+/* Columns that a word takes: bytes that begin a character. */
+static size_t columns_of(const char *word, size_t bytes)
+{
+    size_t columns = 0;
+    for (size_t i = 0; i < bytes; i++)
+        columns += ((unsigned char)word[i] & 0xC0) != 0x80;
+    return columns;
+}
+
+/* Words, broken at COLUMNS, each line behind `indent` blanks; the first line's have been written already. */
+static void put_wrapped(FILE *out, const char *text, size_t indent)
+{
+    size_t at = indent;
+    for (const char *word = text; *word != '\0';) {
+        size_t bytes = strcspn(word, " \n");
+        size_t columns = columns_of(word, bytes);
+        if (at > indent && at + 1 + columns > COLUMNS) {
+            fprintf(out, "\n%*s", (int)indent, "");
+            at = indent;
+        } else if (at > indent) {
+            fputc(' ', out);
+            at++;
+        }
+        fwrite(word, 1, bytes, out);
+        at += columns;
+        word += bytes;
+        word += strspn(word, " \n");
+    }
+    fputc('\n', out);
+}
+
+static void put_headline(const hr_report *report, FILE *out)
+{
+    char now[24], then[24], bound[24], line[256];
+    time_text(report->span_ns, now);
+    time_text(report->all_fixed_ns, then);
+    time_text(report->bound_ns, bound);
+    double gain = report->span_ns > 0
+                      ? 100.0 * (double)(report->span_ns - report->all_fixed_ns) / (double)report->span_ns
+                      : 0.0;
+    if (report->verdict == HR_VERDICT_CANNOT_TELL)
+        snprintf(line, sizeof line, "This run takes %s. Cannot tell what holds it: %.150s.", now,
+                 report->reason);
+    else if (report->verdict == HR_VERDICT_FOUND)
+        snprintf(line, sizeof line, "This run takes %s; it could take %s (%.0f %% less). Then %s binds (%s).",
+                 now, then, gain, report->bound, bound);
+    else
+        snprintf(line, sizeof line,
+                 "This run takes %s, and nothing that headrace knows of holds it up: %s binds (%s).", now,
+                 report->bound, bound);
+    put_wrapped(out, line, 0);
+}
+
+static void put_device(const hr_report *report, const hr_report_device *device, FILE *out)
+{
+    const hr_trace_device *about = &report->trace->devices[device->device];
+    const hr_trace_usage *usage = &device->usage;
+    char kernels[24], copies[24], overlap[24], idle[24], line[256];
+    snprintf(line, sizeof line,
+             "GPU %" PRIu64 " %s%skernels %s, copies %s, of which %s overlap; idle %s (%.0f %%)", about->id,
+             hr_trace_text(report->trace, about->name), about->name != HR_NONE ? ": " : "",
+             time_text(usage->kernel_ns, kernels), time_text(usage->copy_ns, copies),
+             time_text(usage->overlap_ns, overlap), time_text(usage->idle_ns, idle),
+             usage->span_ns > 0 ? 100.0 * (double)usage->idle_ns / (double)usage->span_ns : 0.0);
+    put_wrapped(out, line, 0);
+}
+
+static void put_place(const hr_report *report, const hr_finding *finding, FILE *out)
+{
+    const hr_trace *trace = report->trace;
+    if (finding->where_count == 0)
+        return;
+    const hr_where *where = &finding->where[0];
+    char first[24], line[256];
+    size_t at = 0;
+    if (where->name != HR_NONE)
+        at += (size_t)snprintf(line + at, sizeof line - at, "%.60s, ", hr_trace_text(trace, where->name));
+    if (where->thread < trace->thread_count)
+        at += (size_t)snprintf(line + at, sizeof line - at, "thread %" PRIu64 ", ",
+                               trace->threads[where->thread].id);
+    if (where->stream < trace->stream_count)
+        at += (size_t)snprintf(line + at, sizeof line - at, "stream %" PRIu64 ", ",
+                               trace->streams[where->stream].id);
+    snprintf(line + at, sizeof line - at, "%" PRIu64 " times, first at %s%s", where->count,
+             time_text(where->first_ns, first), finding->where_count > 1 ? "; and other places" : "");
+    fputs("     where  ", out);
+    put_wrapped(out, line, 12);
+}
+
+static void put_gain(const hr_report *report, const hr_finding *finding, FILE *out)
+{
+    char cost[24], after[24], line[256];
+    time_text(finding->cost_ns, cost);
+    time_text(finding->after_ns, after);
+    if (finding->masked)
+        snprintf(line, sizeof line, "nothing alone: other findings hide it; with them fixed too, %s", cost);
+    else
+        snprintf(line, sizeof line, "%s of the run; fixed alone, it takes %s (%.1f %% less)", cost, after,
+                 100.0 * (double)(report->replayed_ns - finding->after_ns) / (double)report->replayed_ns);
+    fputs("     gains  ", out);
+    put_wrapped(out, line, 12);
+}
+
+static void put_finding(const hr_report *report, uint32_t index, FILE *out)
+{
+    static const char *const kinds[] = {"", " (for information)", " (verdicts rest)"};
+    const hr_finding *finding = &report->findings->at[index];
+    fprintf(out, "\n%3u. %s%s\n     ", index + 1, finding->rule, kinds[finding->kind]);
+    put_wrapped(out, finding->text, 5);
+    put_place(report, finding, out);
+    if (finding->kind == HR_FINDING_DEFECT && finding->repair.count != 0)
+        put_gain(report, finding, out);
+    if (finding->fix[0] != '\0') {
+        fputs("     fix    ", out);
+        put_wrapped(out, finding->fix, 12);
+    }
+    if (finding->proof[0] != '\0') {
+        fputs("     check  ", out);
+        put_wrapped(out, finding->proof, 12);
+    }
+}
+
+static void put_footnotes(const hr_report *report, FILE *out)
+{
+    char line[512];
+    double error = report->span_ns > 0
+                       ? 100.0 * (double)(report->replayed_ns - report->span_ns) / (double)report->span_ns
+                       : 0.0;
+    snprintf(line, sizeof line,
+             "Replayed unchanged, the run is off by %.1f %%. Link: %.1f GB/s in, %.1f out (%s).", error,
+             report->link_h2d_gbps, report->link_d2h_gbps, report->link_source);
+    fputc('\n', out);
+    put_wrapped(out, line, 0);
+    if (report->hidden_count != 0)
+        fprintf(out, "%u more cost under %g %% each (--min-cost 0 shows them).\n", report->hidden_count,
+                report->min_cost_pct);
+    if (report->trace->missing[0] != '\0') {
+        snprintf(line, sizeof line, "This file lacks: %s.", report->trace->missing);
+        put_wrapped(out, line, 0);
+    }
+    size_t at = 0;
+    for (uint32_t i = 0; i < report->lack_count && at < sizeof line - 64; i++)
+        at += (size_t)snprintf(line + at, sizeof line - at, "%s%s",
+                               i != 0 ? ", " : "Cannot tell from this trace: ", report->lacks[i].rule);
+    if (at != 0)
+        put_wrapped(out, line, 0);
+}
+
+hr_status hr_render_text(const hr_report *report, FILE *out, hr_error *error)
+{
+    put_headline(report, out);
+    for (uint32_t d = 0; d < report->device_count; d++)
+        put_device(report, &report->devices[d], out);
+    for (uint32_t i = 0; i < report->findings->count; i++)
+        put_finding(report, i, out);
+    hr_status status = hr_render_timeline(report, out, error);
+    if (status == HR_OK)
+        put_footnotes(report, out);
+    return status;
+}
