@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* headrace audit. */
+#include "audit_record.h"
 #include "cli.h"
 
 #include <errno.h>
@@ -107,24 +108,15 @@ static int read_options(const cli_args *args, hr_audit_options *options)
     return CLI_DONE;
 }
 
-int cmd_audit(const cli_args *args)
+static int audit_file(const char *path, const cli_args *args)
 {
     hr_audit_options options = HR_AUDIT_OPTIONS_INIT;
     hr_error error = HR_ERROR_INIT;
     hr_audit *audit = NULL;
-    if (cli_has(args, "rules"))
-        return list_rules();
-    if (args->command != NULL)
-        return cli_fail(
-            CLI_UNUSABLE, "audit --",
-            "recording a command is not in this build; record with `nsys profile --trace=cuda` or PyTorch's "
-            "profiler, and give the file");
-    if (args->word_count != 1)
-        return cli_fail(CLI_UNUSABLE, "audit", "%zu traces were given and one is needed", args->word_count);
     int exit = read_options(args, &options);
     if (exit != CLI_DONE)
         return exit;
-    hr_status status = hr_audit_open(args->words[0], &options, &audit, &error);
+    hr_status status = hr_audit_open(path, &options, &audit, &error);
     if (status != HR_OK)
         return cli_fail_error(exit_of(status), &error);
     exit = render(audit, args);
@@ -132,4 +124,27 @@ int cmd_audit(const cli_args *args)
         exit = check(audit, args);
     hr_audit_close(&audit);
     return cli_end_output(exit);
+}
+
+static int audit_command(const cli_args *args)
+{
+    cli_record record;
+    int exit = cli_record_run(args->command, cli_has(args, "json"), &record);
+    if (exit == CLI_DONE)
+        exit = audit_file(record.path, args);
+    int ended = cli_record_end(&record, cli_get(args, "trace"));
+    return exit != CLI_DONE ? exit : ended;
+}
+
+int cmd_audit(const cli_args *args)
+{
+    if (cli_has(args, "rules"))
+        return list_rules();
+    if (args->command != NULL && args->word_count == 0)
+        return audit_command(args);
+    if (args->word_count != 1 || args->command != NULL)
+        return cli_fail(CLI_UNUSABLE, "audit",
+                        "%zu traces were given%s; one trace, or a command behind --, is needed",
+                        args->word_count, args->command != NULL ? " and a command" : "");
+    return audit_file(args->words[0], args);
 }

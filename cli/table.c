@@ -44,6 +44,7 @@ static const cli_option audit_options[] = {
      false},
     {"link", 0, "FILE", "link speeds from headrace bench link --json (default: those seen in the trace)",
      "file", false},
+    {"trace", 0, "FILE", "keep what was recorded of a command", "file", false},
     {0},
 };
 

@@ -494,6 +494,12 @@ static uint32_t prompt_cause(const hr_trace *trace, uint32_t position, const hr_
     return best;
 }
 
+/* Copies of one direction take turns in one engine: no edge is needed to say so. */
+static bool same_engine(const hr_event *a, const hr_event *b)
+{
+    return a->kind == HR_EVENT_COPY && b->kind == HR_EVENT_COPY && a->direction == b->direction;
+}
+
 /* Edges into one piece of work from its call and its stream; what they leave open is looked for, or kept as
  * it is. */
 static hr_status place_work(hr_builder *b, uint32_t position, const int64_t *ready_ns, uint32_t before)
@@ -509,15 +515,19 @@ static hr_status place_work(hr_builder *b, uint32_t position, const int64_t *rea
     int64_t ready = ready_ns[position] > stream ? ready_ns[position] : stream;
     bool queued = ready > (call != NULL ? call->begin_ns : INT64_MIN) && ready + SKEW_NS >= submitted;
     int64_t lag = queued ? work->begin_ns - ready : 0;
+    /* Handed over long before, and nothing known held it: its engine was busy, or something unknown did. */
+    bool late = !queued && call != NULL && work->begin_ns - call->end_ns > SKEW_NS;
     hr_status status = HR_OK;
-    if (queued && lag > 8 * graph->stream_lag_ns + PROMPT_NS) {
+    if (late || (queued && lag > 8 * graph->stream_lag_ns + PROMPT_NS)) {
         uint32_t cause = prompt_cause(trace, position, work);
-        if (cause != HR_NONE) {
+        if (cause != HR_NONE && !same_engine(&trace->events[cause], work))
             status = hr_graph_edge(graph, graph->node_of[cause], node,
                                    work->begin_ns - trace->events[cause].end_ns, HR_EDGE_GUESS);
+        if (cause != HR_NONE) {
             lag = graph->stream_lag_ns;
-        } else if (call == NULL || work->begin_ns - call->end_ns > SKEW_NS) {
-            graph->unexplained_ns += lag;
+            queued = true;
+        } else {
+            graph->unexplained_ns += late ? work->begin_ns - call->end_ns : lag;
         }
     }
     if (status == HR_OK && before != HR_NONE) {

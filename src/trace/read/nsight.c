@@ -239,12 +239,32 @@ static bool fill_row(hr_nsight *from, sqlite3_stmt *row)
     return event->name != HR_NONE;
 }
 
+/* "cudaMemcpyAsync_v3020" is what the program calls cudaMemcpyAsync; "_v2" of the driver's names belongs to
+ * them. */
+static uint32_t call_name(hr_nsight *from, uint32_t name)
+{
+    if (name == HR_NONE)
+        return HR_NONE;
+    const char *text = from->trace->strings + from->trace->string_at[name];
+    size_t length = strlen(text);
+    size_t digits = length;
+    while (digits > 0 && text[digits - 1] >= '0' && text[digits - 1] <= '9')
+        digits--;
+    if (length - digits < 4 || digits < 2 || text[digits - 1] != 'v' || text[digits - 2] != '_')
+        return name;
+    char plain[128];
+    if (digits - 2 >= sizeof plain)
+        return name;
+    memcpy(plain, text, digits - 2);
+    return hr_trace_string(from->trace, plain, digits - 2);
+}
+
 static bool call_row(hr_nsight *from, sqlite3_stmt *row)
 {
     enum { CALL_START, CALL_END, CALL_THREAD, CALL_CORRELATION, CALL_NAME };
     hr_trace *trace = from->trace;
     uint64_t global = number(row, CALL_THREAD);
-    uint32_t name = string_of(from, row, CALL_NAME);
+    uint32_t name = call_name(from, string_of(from, row, CALL_NAME));
     uint32_t process = process_of(from, global);
     uint32_t thread = hr_trace_thread_of(trace, process, global & 0xFFFFFF);
     if (name == HR_NONE || process == HR_NONE || thread == HR_NONE)

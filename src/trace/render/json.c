@@ -92,7 +92,7 @@ static void put_where(const hr_trace *trace, const hr_where *where, FILE *out)
     fputc('{', out);
     text(out, "api", where->name != HR_NONE ? hr_trace_text(trace, where->name) : "");
     if (where->thread < trace->thread_count)
-        fprintf(out, ",\"thread\":%" PRIu64, trace->threads[where->thread].id);
+        fprintf(out, ",\"thread\":%" PRId64, (int64_t)trace->threads[where->thread].id);
     else
         fputs(",\"thread\":null", out);
     if (where->stream < trace->stream_count)
@@ -118,6 +118,10 @@ static void put_finding(const hr_report *report, const hr_finding *finding, FILE
     ms(out, "cost_ms", finding->cost_ns);
     fputc(',', out);
     ms(out, "after_ms", finding->after_ns);
+    if (finding->most_ns > 0) {
+        fputc(',', out);
+        ms(out, "at_most_ms", finding->most_ns);
+    }
     fprintf(out, ",\"masked\":%s,\n   \"where\":[", finding->masked ? "true" : "false");
     for (uint32_t i = 0; i < finding->where_count; i++) {
         if (i != 0)

@@ -55,9 +55,55 @@ static void put_wrapped(FILE *out, const char *text, size_t indent)
     fputc('\n', out);
 }
 
+/* "copies in bind", "compute binds". */
+static const char *verb(const char *bound)
+{
+    return strncmp(bound, "copies", 6) == 0 ? "bind" : "binds";
+}
+
+/* How much of the span the GPUs had nothing to do, in the middle of them. */
+static double idle_share(const hr_report *report)
+{
+    double idle = 0.0;
+    for (uint32_t d = 0; d < report->device_count; d++) {
+        const hr_trace_usage *usage = &report->devices[d].usage;
+        idle += usage->span_ns > 0 ? (double)usage->idle_ns / (double)usage->span_ns : 0.0;
+    }
+    return report->device_count != 0 ? idle / report->device_count : 0.0;
+}
+
+/* Nothing to fix, which still leaves three things to say: there is a bound, the host is late, or all is well.
+ */
+static void clean_headline(const hr_report *report, char *line, size_t room)
+{
+    char now[24], bound[24];
+    int64_t most = 0;
+    for (uint32_t i = 0; i < report->findings->count; i++) {
+        const hr_finding *finding = &report->findings->at[i];
+        most = finding->most_ns > most ? finding->most_ns : most;
+    }
+    time_text(report->span_ns, now);
+    time_text(report->bound_ns, bound);
+    double idle = 100.0 * idle_share(report);
+    if (idle >= 25.0)
+        snprintf(line, room,
+                 "This run takes %s. No copy and no wait holds it up: for %.0f %% of it the GPU has nothing "
+                 "to do, because the "
+                 "host does not keep up.",
+                 now, idle);
+    else if (most > 0)
+        snprintf(
+            line, room,
+            "This run takes %s, and overlapping copies with kernels gains at most %.1f %% of it: %s %s (%s).",
+            now, 100.0 * (double)most / (double)report->span_ns, report->bound, verb(report->bound), bound);
+    else
+        snprintf(line, room, "This run takes %s, and nothing that headrace knows of holds it up: %s %s (%s).",
+                 now, report->bound, verb(report->bound), bound);
+}
+
 static void put_headline(const hr_report *report, FILE *out)
 {
-    char now[24], then[24], bound[24], line[256];
+    char now[24], then[24], bound[24], line[512];
     time_text(report->span_ns, now);
     time_text(report->all_fixed_ns, then);
     time_text(report->bound_ns, bound);
@@ -67,13 +113,11 @@ static void put_headline(const hr_report *report, FILE *out)
     if (report->verdict == HR_VERDICT_CANNOT_TELL)
         snprintf(line, sizeof line, "This run takes %s. Cannot tell what holds it: %.150s.", now,
                  report->reason);
-    else if (report->verdict == HR_VERDICT_FOUND)
-        snprintf(line, sizeof line, "This run takes %s; it could take %s (%.0f %% less). Then %s binds (%s).",
-                 now, then, gain, report->bound, bound);
+    else if (report->verdict == HR_VERDICT_CLEAN)
+        clean_headline(report, line, sizeof line);
     else
-        snprintf(line, sizeof line,
-                 "This run takes %s, and nothing that headrace knows of holds it up: %s binds (%s).", now,
-                 report->bound, bound);
+        snprintf(line, sizeof line, "This run takes %s; it could take %s (%.0f %% less). Then %s %s (%s).",
+                 now, then, gain, report->bound, verb(report->bound), bound);
     put_wrapped(out, line, 0);
 }
 
@@ -102,8 +146,8 @@ static void put_place(const hr_report *report, const hr_finding *finding, FILE *
     if (where->name != HR_NONE)
         at += (size_t)snprintf(line + at, sizeof line - at, "%.60s, ", hr_trace_text(trace, where->name));
     if (where->thread < trace->thread_count)
-        at += (size_t)snprintf(line + at, sizeof line - at, "thread %" PRIu64 ", ",
-                               trace->threads[where->thread].id);
+        at += (size_t)snprintf(line + at, sizeof line - at, "thread %" PRId64 ", ",
+                               (int64_t)trace->threads[where->thread].id);
     if (where->stream < trace->stream_count)
         at += (size_t)snprintf(line + at, sizeof line - at, "stream %" PRIu64 ", ",
                                trace->streams[where->stream].id);

@@ -71,7 +71,8 @@ static void choose_window(const hr_trace *trace, int64_t *begin_ns, int64_t *end
 typedef struct hr_row {
     char label[LABEL + 1];
     char cells[CELLS];
-    int64_t covered[CELLS];
+    int64_t covered[CELLS]; /* by what is shown */
+    int64_t busy[CELLS];    /* by anything */
 } hr_row;
 
 static char mark_of(const hr_event *event)
@@ -95,6 +96,7 @@ static void draw(hr_row *row, const hr_event *event, int64_t begin_ns, int64_t e
         int64_t cell_begin = begin_ns + cell * width;
         int64_t low = event->begin_ns > cell_begin ? event->begin_ns : cell_begin;
         int64_t high = event->end_ns < cell_begin + width ? event->end_ns : cell_begin + width;
+        row->busy[cell] += high > low ? high - low : 0;
         if (high - low > row->covered[cell] || (row->cells[cell] == ' ' && high >= low && high > low)) {
             row->covered[cell] = high - low;
             row->cells[cell] = mark_of(event);
@@ -111,6 +113,15 @@ static void clear(hr_row *row)
 static bool in_window(const hr_event *event, int64_t begin_ns, int64_t end_ns)
 {
     return event->end_ns > begin_ns && event->begin_ns < end_ns;
+}
+
+/* A cell that is idle for most of its time shows that, with a trace of what there was. */
+static void thin_out(hr_row *row, int64_t width_ns)
+{
+    for (size_t i = 0; i < CELLS; i++) {
+        if (row->cells[i] != ' ' && row->busy[i] * 3 < width_ns)
+            row->cells[i] = ':';
+    }
 }
 
 static void put_row(const hr_row *row, FILE *out)
@@ -134,6 +145,7 @@ static bool fill_row(const hr_trace *trace, hr_row *row, uint32_t stream, uint32
         any = true;
         draw(row, event, begin_ns, end_ns);
     }
+    thin_out(row, (end_ns - begin_ns) / CELLS + 1);
     return any;
 }
 
@@ -153,7 +165,7 @@ hr_status hr_render_timeline(const hr_report *report, FILE *out, hr_error *error
     for (uint32_t t = 0; t < trace->thread_count && rows < MOST_ROWS / 2; t++) {
         if (!fill_row(trace, &row, HR_NONE, t, begin_ns, end_ns))
             continue;
-        snprintf(row.label, sizeof row.label, "host %" PRIu64, trace->threads[t].id);
+        snprintf(row.label, sizeof row.label, "host %" PRId64, (int64_t)trace->threads[t].id);
         put_row(&row, out);
         rows++;
     }
@@ -170,7 +182,8 @@ hr_status hr_render_timeline(const hr_report *report, FILE *out, hr_error *error
         put_row(&row, out);
         rows++;
     }
-    fprintf(out, "%*s   # kernel  > copy in  < copy out  = copy within  f fill  . call  w call that waits\n",
+    fprintf(out,
+            "%*s   # kernel  > copy in  < copy out  = copy within  f fill  . call  w waits  : mostly idle\n",
             LABEL, "");
     return HR_OK;
 }

@@ -122,6 +122,7 @@ static void judge(const hr_trace *trace, hr_finding *finding, const hr_shared *s
     if (most < 100.0 * LITTLE) {
         finding->kind = HR_FINDING_INFORMATION;
         finding->repair.kind = HR_REPAIR_NONE;
+        finding->most_ns = shorter - overlap;
         snprintf(finding->text, sizeof finding->text,
                  "%d %% of the shorter of copies (%s) and kernels (%s) overlaps, yet overlapping all of it "
                  "gains at most "
