@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static bool is_async(const hr_event *call)
 {
@@ -13,44 +14,61 @@ static bool is_async(const hr_event *call)
            call->call == HR_CALL_FILL_ASYNC || call->call == HR_CALL_EVENT_RECORD;
 }
 
-/* The longest call of another thread of the same process that was already running when this one began and
- * covers half of it, or HR_NONE. */
-static uint32_t holder_of(const hr_trace *trace, uint32_t index)
+/*
+ * For every asynchronous call the longest call of another thread of its process that was running when it
+ * began and covers half of it, or HR_NONE. A thread is in one call at a time, so one pass over the events
+ * with every thread's latest call is enough.
+ */
+static uint32_t *find_holders(const hr_trace *trace)
 {
-    enum { LOOK_BACK = 4096 };
-    const hr_event *call = &trace->events[index];
-    uint32_t holder = HR_NONE;
-    for (uint32_t i = index, seen = 0; i-- > 0 && seen < LOOK_BACK; seen++) {
-        const hr_event *other = &trace->events[i];
-        if (other->kind != HR_EVENT_CALL || other->nested || other->thread == call->thread ||
-            other->process != call->process || other->end_ns <= call->begin_ns)
-            continue;
-        int64_t end = other->end_ns < call->end_ns ? other->end_ns : call->end_ns;
-        if (2 * (end - call->begin_ns) >= hr_event_ns(call) &&
-            (holder == HR_NONE || hr_event_ns(other) > hr_event_ns(&trace->events[holder])))
-            holder = i;
+    uint32_t *holders = malloc(((size_t)trace->event_count + 1) * sizeof *holders);
+    uint32_t *latest = malloc(((size_t)trace->thread_count + 1) * sizeof *latest);
+    if (holders == NULL || latest == NULL) {
+        free(holders);
+        free(latest);
+        return NULL;
     }
-    return holder;
+    memset(latest, 0xFF, ((size_t)trace->thread_count + 1) * sizeof *latest);
+    for (uint32_t i = 0; i < trace->event_count; i++) {
+        const hr_event *call = &trace->events[i];
+        holders[i] = HR_NONE;
+        if (call->kind != HR_EVENT_CALL || call->nested || call->thread >= trace->thread_count)
+            continue;
+        for (uint32_t t = 0; is_async(call) && t < trace->thread_count; t++) {
+            if (t == call->thread || latest[t] == HR_NONE || trace->threads[t].process != call->process)
+                continue;
+            const hr_event *other = &trace->events[latest[t]];
+            int64_t end = other->end_ns < call->end_ns ? other->end_ns : call->end_ns;
+            bool covers = 2 * (end - call->begin_ns) >= hr_event_ns(call) && end > call->begin_ns;
+            if (covers &&
+                (holders[i] == HR_NONE || hr_event_ns(other) > hr_event_ns(&trace->events[holders[i]])))
+                holders[i] = latest[t];
+        }
+        latest[call->thread] = i;
+    }
+    free(latest);
+    return holders;
 }
 
 typedef struct lock_times {
     hr_durations alone, beside;
 } lock_times;
 
-static hr_status sort_out(const hr_trace *trace, lock_times *times)
+static hr_status sort_out(const hr_trace *trace, const uint32_t *holders, lock_times *times)
 {
     for (uint32_t i = 0; i < trace->call_count; i++) {
         const hr_event *call = &trace->events[trace->calls[i]];
         if (!is_async(call))
             continue;
-        hr_durations *list = holder_of(trace, trace->calls[i]) == HR_NONE ? &times->alone : &times->beside;
+        hr_durations *list = holders[trace->calls[i]] == HR_NONE ? &times->alone : &times->beside;
         if (hr_durations_add(list, hr_event_ns(call)) != HR_OK)
             return HR_E_HOST_MEMORY;
     }
     return HR_OK;
 }
 
-static hr_status report(const hr_trace *trace, lock_times *times, hr_findings *findings)
+static hr_status report(const hr_trace *trace, const uint32_t *holders, lock_times *times,
+                        hr_findings *findings)
 {
     int64_t alone = hr_durations_percentile(&times->alone, 99.0);
     int64_t beside = hr_durations_percentile(&times->beside, 99.0);
@@ -61,9 +79,8 @@ static hr_status report(const hr_trace *trace, lock_times *times, hr_findings *f
     for (uint32_t i = 0; i < trace->call_count; i++) {
         uint32_t index = trace->calls[i];
         const hr_event *call = &trace->events[index];
-        uint32_t held_by;
-        if (!is_async(call) || hr_event_ns(call) <= 2 * alone ||
-            (held_by = holder_of(trace, index)) == HR_NONE)
+        uint32_t held_by = holders[index];
+        if (!is_async(call) || hr_event_ns(call) <= 2 * alone || held_by == HR_NONE)
             continue;
         if (hr_finding_count(finding, trace, index, hr_event_ns(call)) != HR_OK ||
             hr_rule_show(finding, index) != HR_OK)
@@ -91,29 +108,26 @@ static hr_status check(const hr_trace *trace, hr_findings *findings, hr_error *e
 {
     enum { LEAST = 20 };
     lock_times times = {0};
-    hr_status status = sort_out(trace, &times);
+    uint32_t *holders = find_holders(trace);
+    hr_status status = holders != NULL ? sort_out(trace, holders, &times) : HR_E_HOST_MEMORY;
     if (status == HR_OK && times.alone.count >= LEAST && times.beside.count >= LEAST) {
         int64_t alone = hr_durations_percentile(&times.alone, 99.0);
         int64_t beside = hr_durations_percentile(&times.beside, 50.0);
         /* Half of the calls beside another thread slower than nearly all calls without: the company is the
          * cause. */
         if (beside > 2 * alone && beside > 50 * HR_RULE_US)
-            status = report(trace, &times, findings);
+            status = report(trace, holders, &times, findings);
     }
     hr_durations_free(&times.alone);
     hr_durations_free(&times.beside);
+    free(holders);
     return status == HR_OK ? HR_OK : hr_rule_no_memory(trace, error);
-}
-
-static const char *lacks(const hr_trace *trace)
-{
-    return hr_rule_lacks_calls(trace);
 }
 
 const hr_rule hr_rule_driver_lock = {
     .name = "driver-lock",
     .meaning = "asynchronous calls are long only while another thread is inside the driver",
     .needs = "host calls of every thread",
-    .lacks = lacks,
+    .lacks = hr_rule_lacks_calls,
     .check = check,
 };
