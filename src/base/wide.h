@@ -3,6 +3,7 @@
 #ifndef HR_BASE_WIDE_H
 #define HR_BASE_WIDE_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -84,7 +85,8 @@ HR_WIDE_INLINE hr_int128 hr_wide_scale(hr_int128 a, double by, double plus)
     if (nearly != nearly) {
         return 0;
     }
-    if (!(term < 0x1p125 && term > -0x1p125 && plus < 0x1p125 && plus > -0x1p125)) {
+    const double most = 42535295865117307932921825928971026432.0; /* 2^125 */
+    if (!(fabs(term) < most && fabs(plus) < most)) {
         return nearly < 0 ? -((hr_int128)1 << 100) : (hr_int128)1 << 100;
     }
     int by_exponent;

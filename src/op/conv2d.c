@@ -232,7 +232,7 @@ static void choose_tasks(conv *c)
     const bool same = dtype == HR_F32 || dtype == HR_F64;
     c->ring = c->params->rows + BATCH - 1;
     c->row_elements = SCRATCH_BYTES / c->sum_bytes / (c->ring + BATCH) / 16 * 16;
-    c->group = hr_min_u64(c->channels, hr_max_u64(1, c->row_elements / (2 * (reach + 1))));
+    c->group = hr_max_u64(1, hr_min_u64(c->channels, c->row_elements / (2 * (reach + 1))));
     c->groups = hr_div_up(c->channels, c->group);
     c->strip = hr_min_u64(c->columns, c->row_elements / c->group - reach);
     c->strips = hr_div_up(c->columns, c->strip);
@@ -250,9 +250,7 @@ hr_status hr_conv2d_cpu(const hr_launch *launch, hr_error *error)
 {
     (void)error;
     const hr_view *out = &launch->out[0];
-    conv c;
-    c.launch = launch;
-    c.kernels = hr_kernels_here();
+    conv c = {.launch = launch, .kernels = hr_kernels_here()};
     c.params = (const hr_conv2d_params *)launch->params;
     c.columns = out->shape.extent[1];
     c.channels = out->shape.rank == 3 ? out->shape.extent[2] : 1;

@@ -249,6 +249,10 @@ hr_status hr_normalize_cpu(const hr_launch *launch, hr_error *error)
         return status;
     }
     const hr_normalize_params *params = (const hr_normalize_params *)launch->params;
+    if (params->channels == 0 || params->channels > HR_MAX_CHANNELS) {
+        return hr_fail(error, HR_E_INVALID, "normalize: %u channels, 1 to %d are needed", params->channels,
+                       HR_MAX_CHANNELS);
+    }
     normalize_pattern pattern;
     pattern.period = (size_t)params->channels * 16;
     for (size_t i = 0; i < pattern.period; i++) {
@@ -258,6 +262,6 @@ hr_status hr_normalize_cpu(const hr_launch *launch, hr_error *error)
         pattern.mean[i] = params->mean[channel];
         pattern.std_dev[i] = params->std_dev[channel];
     }
-    hr_for_pieces(launch, n, PIECE / pattern.period * pattern.period, normalize_piece, &pattern);
+    hr_for_pieces(launch, n, pattern.period * 1024, normalize_piece, &pattern);
     return HR_OK;
 }

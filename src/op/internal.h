@@ -11,9 +11,9 @@
 /* A built-in op: what programs see, what it takes, and its parameters. */
 typedef struct hr_builtin {
     hr_op op;
-    uint32_t dtypes; /* bit 1 << dtype */
     const hr_op_param *params;
     uint32_t param_count;
+    uint32_t dtypes; /* bit 1 << dtype */
 } hr_builtin;
 
 #define HR_ALL_DTYPES ((1u << HR_DTYPE_COUNT) - 2u)

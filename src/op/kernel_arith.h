@@ -5,6 +5,7 @@
 
 #include "op/kernel_cast.h"
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): the arguments are types and functions. */
 /* Signed integers are added as unsigned ones, which wrap. */
 #define ADD_LOOP(name, type)                                          \
     static void name(const void *a, const void *b, void *c, size_t n) \
@@ -185,5 +186,7 @@ static hr_sum128 sum_integers(const void *a, hr_dtype dtype, size_t n)
         return sum_u64(a, n);
     }
 }
+
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 #endif

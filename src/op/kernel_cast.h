@@ -69,6 +69,7 @@ static inline uint64_t clamp_u64(uint64_t value, uint64_t highest)
     return value > highest ? highest : value;
 }
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): the arguments are types and functions. */
 #define CAST_LOOP(name, source, target, expression)        \
     static void name(const void *src, void *dst, size_t n) \
     {                                                      \
@@ -233,5 +234,7 @@ CAST_LOOP(i64_of_u64, uint64_t, int64_t, clamp_u64(x, INT64_MAX))
             [HR_I8] = i8_of_u64,   [HR_I16] = i16_of_u64,   [HR_I32] = i32_of_u64, [HR_I64] = i64_of_u64,   \
             [HR_U8] = u8_of_u64,   [HR_U16] = u16_of_u64,   [HR_U32] = u32_of_u64, [HR_U64] = copy_64},     \
     }
+
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 #endif

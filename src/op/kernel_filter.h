@@ -15,6 +15,7 @@
 
 #define ALWAYS static inline __attribute__((always_inline))
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): the arguments are types and functions. */
 /* DEFINE_FILTER(suffix, element, vector, multiply-add of vectors, multiply-add of elements) */
 #define DEFINE_FILTER(suffix, element, vector, vmad, smad)                                            \
     ALWAYS void block_##suffix(const hr_filter_rows *f, uint32_t rows, uint32_t columns, uint32_t r0, \
@@ -133,5 +134,7 @@
 DEFINE_FILTER(f32, float, vf32, fused_vf32, fused_f32)
 DEFINE_FILTER(exact, float, vf32, plain_vf32, plain_f32)
 DEFINE_FILTER(f64, double, vf64, fused_vf64, fused_f64)
+
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 #endif

@@ -9,6 +9,7 @@
 #include "op/kernels.h"
 #include "op/vector.h"
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): the arguments are types and functions. */
 #define DEFINE_GEMM(suffix, element, vector)                                                               \
     static inline __attribute__((always_inline)) void tile_##suffix(                                       \
         const element *a, const element *b, size_t k, element *c, size_t ldc, size_t m, size_t n)          \
@@ -63,5 +64,7 @@
 
 DEFINE_GEMM(f32, float, vf32)
 DEFINE_GEMM(f64, double, vf64)
+
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 #endif

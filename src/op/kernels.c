@@ -3,6 +3,9 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 hr_pivot hr_pivot_of(hr_dtype dtype)
 {
@@ -29,10 +32,20 @@ size_t hr_pivot_bytes(hr_pivot pivot)
 }
 
 #if defined(__x86_64__)
+/* Not all compilers' __builtin_cpu_supports() knows this one. */
+static bool has_f16c(void)
+{
+    unsigned a;
+    unsigned b;
+    unsigned c;
+    unsigned d;
+    return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+
 static bool has_avx2(void)
 {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-           __builtin_cpu_supports("f16c") && __builtin_cpu_supports("sse4.2");
+           __builtin_cpu_supports("sse4.2") && has_f16c();
 }
 
 static bool has_avx512(void)

@@ -31,7 +31,7 @@ static const hr_op_param conv2d_params[] = {
     {"border", "border name", "reflect", "zero, replicate or reflect (without repeating the edge)"},
 };
 
-#define PARAMS(list) list, sizeof(list) / sizeof((list)[0])
+#define PARAMS(list) .params = (list), .param_count = sizeof(list) / sizeof((list)[0])
 
 static const hr_builtin builtins[] = {
     {.op = {.size = sizeof(hr_op),

@@ -49,7 +49,7 @@ static bool parse_integer(const char *text, int64_t *integer)
 
 static hr_status set_scale(hr_scale_params *scale, const char *name, const char *value, hr_error *error)
 {
-    double number;
+    double number = 0.0;
     const hr_status status = parse_number(name, value, strlen(value), &number, error);
     if (status != HR_OK) {
         return status;
@@ -75,11 +75,11 @@ static hr_status set_scale(hr_scale_params *scale, const char *name, const char 
 static hr_status parse_list(const char *name, const char *value, float *list, uint32_t *count,
                             hr_error *error)
 {
-    float parsed[HR_MAX_CHANNELS];
+    float parsed[HR_MAX_CHANNELS] = {0.0f};
     uint32_t n = 0;
     for (const char *at = value;; at++) {
         const size_t length = strcspn(at, ",");
-        double number;
+        double number = 0.0;
         if (n == HR_MAX_CHANNELS) {
             return hr_fail(error, HR_E_RANGE, "--%s: more than %d values", name, HR_MAX_CHANNELS);
         }
@@ -109,8 +109,8 @@ static hr_status set_normalize(hr_normalize_params *normalize, const char *name,
     if (strcmp(name, "mean") == 0) {
         return parse_list(name, value, normalize->mean, &normalize->means_given, error);
     }
-    float list[HR_MAX_CHANNELS];
-    uint32_t count;
+    float list[HR_MAX_CHANNELS] = {0.0f};
+    uint32_t count = 0;
     const hr_status status = parse_list(name, value, list, &count, error);
     if (status != HR_OK) {
         return status;
@@ -260,7 +260,7 @@ hr_status hr_conv2d_set_kernel(hr_conv2d_params *params, const void *values, hr_
                        hr_op_shape_text(shape, text, sizeof text), HR_MAX_KERNEL_EDGE);
     }
     const size_t count = (size_t)(shape->extent[0] * shape->extent[1]);
-    double weight[HR_MAX_KERNEL_EDGE * HR_MAX_KERNEL_EDGE];
+    double weight[HR_MAX_KERNEL_EDGE * HR_MAX_KERNEL_EDGE] = {0.0};
     for (size_t i = 0; i < count; i++) {
         weight[i] = dtype == HR_F32 ? (double)((const float *)values)[i] : ((const double *)values)[i];
         if (!isfinite(weight[i])) {
