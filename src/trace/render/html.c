@@ -164,6 +164,17 @@ static void write_device_rows(html_page *page, uint32_t device, bool *first)
     }
 }
 
+/* "thread 7", with its name unless that says the number already. */
+static void named(char *text, size_t room, const char *what, uint64_t id, const char *name)
+{
+    char number[24];
+    snprintf(number, sizeof number, "%" PRIu64, id);
+    if (strstr(name, number) != NULL)
+        snprintf(text, room, "%s", name);
+    else
+        snprintf(text, room, "%s %s %s", what, number, name);
+}
+
 static void write_rows(html_page *page)
 {
     const hr_trace *trace = page->trace;
@@ -173,10 +184,8 @@ static void write_rows(html_page *page)
     for (uint32_t t = 0; t < trace->thread_count; t++) {
         const hr_trace_thread *thread = &trace->threads[t];
         const hr_trace_process *process = &trace->processes[thread->process];
-        snprintf(group, sizeof group, "process %" PRIu64 " %s", process->id,
-                 hr_trace_text(trace, process->name));
-        snprintf(label, sizeof label, "thread %" PRIu64 " %s", thread->id,
-                 hr_trace_text(trace, thread->name));
+        named(group, sizeof group, "process", process->id, hr_trace_text(trace, process->name));
+        named(label, sizeof label, "thread", thread->id, hr_trace_text(trace, thread->name));
         write_row(page, &(row){group, label, 't', HR_NONE, t}, &first);
     }
     for (uint32_t d = 0; d < page->report->device_count; d++) {

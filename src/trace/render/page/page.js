@@ -108,7 +108,7 @@
 
   const kindColor = (kind, row, events, i) => {
     const name = audit.names[events.name[i]] || '';
-    if (row.kind === 't') return /sync/i.test(name) ? '--mark' : '--call';
+    if (row.kind === 't') return /synchronize/i.test(name) ? '--mark' : '--call';
     if (row.kind === 's') return /memcpy|copy/i.test(name) ? (/DtoH|D2H/i.test(name) ? '--out' : '--in') : /memset/i.test(name) ? '--other' : '--kernel';
     return {i: '--in', o: '--out', k: '--kernel', f: '--other'}[row.kind];
   };
@@ -301,7 +301,7 @@
       make('p', {}, finding.text),
       finding.masked ? make('p', {class: 'soft'}, 'Fixed alone it gains nothing; it hides behind another finding.') : null,
       finding.fix ? make('p', {class: 'fix'}, make('strong', {}, 'Fix: '), finding.fix) : null,
-      finding.proof ? make('p', {class: 'soft'}, finding.proof) : null,
+      finding.proof ? make('p', {class: 'soft'}, make('strong', {}, 'Check: '), finding.proof) : null,
       finding.where.length > 0 ? make('details', {}, make('summary', {}, `where (${finding.where_count})`), make('div', {class: 'scroll'}, places)) : null);
     button.addEventListener('click', () => show(finding, card, button));
     cards.push([card, button]);
