@@ -121,6 +121,13 @@ static double upload_seconds(test_rig *rig, uint64_t bytes, int count)
     return (double)(hr_now_ns() - begin) / 1e9;
 }
 
+/* Sanitizers slow the moving of bytes down, so that it, not the link, sets the pace. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define SLOWEST 100.0
+#else
+#define SLOWEST 1.5
+#endif
+
 /* Never faster than the link; slower only by what a busy machine takes away. */
 static void a_link_has_the_speed_it_was_given(void **state)
 {
@@ -130,8 +137,8 @@ static void a_link_has_the_speed_it_was_given(void **state)
     double large = upload_seconds(&rig, ROOM, 2) / (2 * (double)ROOM / 400e6);
     double small = upload_seconds(&rig, 4000, 5000) / (4000.0 * 5000 / 400e6);
     print_message("time over arithmetic: %.4f for 16 MiB, %.4f for 4000 B\n", large, small);
-    assert_true(large >= 0.999 && large < 1.5);
-    assert_true(small >= 0.99 && small < 1.5);
+    assert_true(large >= 0.999 && large < SLOWEST);
+    assert_true(small >= 0.99 && small < SLOWEST);
     close_rig(&rig);
 }
 
@@ -141,7 +148,7 @@ static void latency_counts_once_a_copy(void **state)
     test_rig rig = open_rig("cpu:discrete,latency=100u");
     double ratio = upload_seconds(&rig, 8, 1000) / (1000 * 100e-6);
     print_message("time over arithmetic: %.4f for 1000 copies of 100 us\n", ratio);
-    assert_true(ratio >= 0.99 && ratio < 1.5);
+    assert_true(ratio >= 0.99 && ratio < SLOWEST);
     close_rig(&rig);
 }
 
@@ -159,7 +166,7 @@ static void the_two_directions_run_at_once(void **state)
     ok(hr_stream_wait(rig.in, &error), &error);
     ok(hr_stream_wait(rig.out, &error), &error);
     double ratio = (double)(hr_now_ns() - begin) / 1e9 / ((double)half / 200e6);
-    assert_true(ratio >= 0.999 && ratio < 1.6);
+    assert_true(ratio >= 0.999 && ratio < SLOWEST);
     close_rig(&rig);
 }
 

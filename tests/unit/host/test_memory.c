@@ -50,7 +50,7 @@ static void untouched_memory_has_no_pages(void **state)
 {
     (void)state;
     hr_host_request request = {
-        .what = "sparse", .bytes = UINT64_C(1) << 40, .no_touch = true, .numa_node = -1};
+        .what = "sparse", .bytes = UINT64_C(1) << 34, .no_touch = true, .numa_node = -1};
     hr_host_memory memory;
     assert_int_equal(hr_host_memory_take(&request, &memory, NULL), HR_OK);
     assert_false(all_resident(memory.base, 16 * MIB));
