@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA arrays, and device variables by name. */
-#include "cuda_backend.h"
+#include "backend/cuda/cuda_backend.h"
 
 #include <headrace/dtype.h>
 #include <inttypes.h>

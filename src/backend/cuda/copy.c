@@ -4,7 +4,7 @@
  * an end in pageable memory, host to host, and peers that cannot reach each other are staged (stage.c). Then
  * the shape decides which call of the family it is, the flattest that says the same.
  */
-#include "cuda_backend.h"
+#include "backend/cuda/cuda_backend.h"
 
 #include <inttypes.h>
 

@@ -9,8 +9,8 @@
  * A longer one goes through blocks of pinned memory that are the device's, each free again when its event is
  * done; when none is free the argument serves, in pieces. Nothing waits.
  */
-#include "cuda_backend.h"
-#include "kernels.h"
+#include "backend/cuda/cuda_backend.h"
+#include "backend/cuda/kernels.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The one place where CUDA's codes become Headrace's, and where it is decided that a device is lost. */
-#include "cuda_backend.h"
+#include "backend/cuda/cuda_backend.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
  * until then the event has been asked for more records than were submitted, and counts as pending. A record
  * whose stream failed or was cancelled before its turn is dropped, and the event has failed.
  */
-#include "cuda_backend.h"
+#include "backend/cuda/cuda_backend.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fills, with values of one, two and four bytes. */
-#include "cuda_backend.h"
+#include "backend/cuda/cuda_backend.h"
 
 #include <inttypes.h>
 

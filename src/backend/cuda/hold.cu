@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that benches need: two that hold a stream, and a plain addition.
-#include "kernels.h"
+// Kernels that benches need: they hold a stream.
+#include "backend/cuda/hold.h"
 
 #include <cstdint>
 
@@ -30,14 +30,6 @@ __global__ void delay(uint64_t ns)
     }
 }
 
-__global__ void add(const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ c, uint64_t count)
-{
-    const uint64_t step = static_cast<uint64_t>(gridDim.x) * blockDim.x;
-    for (uint64_t i = static_cast<uint64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) {
-        c[i] = a[i] + b[i];
-    }
-}
-
 } // namespace
 
 extern "C" cudaError_t hr_cuda_kernel_hold(cudaStream_t stream, const volatile uint32_t *flag, uint64_t limit_ns)
@@ -52,10 +44,39 @@ extern "C" cudaError_t hr_cuda_kernel_delay(cudaStream_t stream, uint64_t ns)
     return cudaGetLastError();
 }
 
-extern "C" cudaError_t hr_cuda_kernel_add(cudaStream_t stream, const float *a, const float *b, float *c,
-                                          uint64_t count)
+// Cold kernels: each is loaded by its first launch, which is what the bench is after.
+template <int which>
+__global__ void cold(uint32_t *out)
 {
-    const uint64_t blocks = (count + 255) / 256;
-    add<<<static_cast<unsigned>(blocks < 65535 ? (blocks > 0 ? blocks : 1) : 65535), 256, 0, stream>>>(a, b, c, count);
+    if (out != nullptr) {
+        *out = which;
+    }
+}
+
+extern "C" cudaError_t hr_cuda_kernel_cold(cudaStream_t stream, int which)
+{
+    switch (which) {
+    case 0:
+        cold<0><<<1, 1, 0, stream>>>(nullptr);
+        break;
+    case 1:
+        cold<1><<<1, 1, 0, stream>>>(nullptr);
+        break;
+    default:
+        cold<2><<<1, 1, 0, stream>>>(nullptr);
+        break;
+    }
     return cudaGetLastError();
+}
+
+extern "C" cudaError_t hr_cuda_kernel_cold_attributes(int which, struct cudaFuncAttributes *attributes)
+{
+    return which == 0 ? cudaFuncGetAttributes(attributes, cold<3>) : cudaFuncGetAttributes(attributes, cold<4>);
+}
+
+__device__ char bench_symbol[65536];
+
+extern "C" cudaError_t hr_cuda_copy_to_bench_symbol(const void *src, size_t bytes)
+{
+    return cudaMemcpyToSymbol(bench_symbol, src, bytes);
 }

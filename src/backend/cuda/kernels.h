@@ -25,13 +25,6 @@ cudaError_t hr_cuda_kernel_segments_by_value(cudaStream_t stream, void *dst, con
 cudaError_t hr_cuda_kernel_segments(cudaStream_t stream, void *dst, const void *src,
                                     const hr_segment *segments, uint32_t count, uint32_t blocks);
 
-/* Holds the stream until *flag (pinned host memory) is not 0, or limit_ns are over: never for ever. */
-cudaError_t hr_cuda_kernel_hold(cudaStream_t stream, const volatile uint32_t *flag, uint64_t limit_ns);
-/* Holds the stream for so long. */
-cudaError_t hr_cuda_kernel_delay(cudaStream_t stream, uint64_t ns);
-/* c[i] = a[i] + b[i], for the plain programs that benches compare with. */
-cudaError_t hr_cuda_kernel_add(cudaStream_t stream, const float *a, const float *b, float *c, uint64_t count);
-
 #ifdef __cplusplus
 }
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Launches: the launcher gets the stream, and enqueues its kernels there. */
-#include "cuda_backend.h"
+#include "backend/cuda/cuda_backend.h"
 
 hr_status hr_cuda_launch(hr_bstream *stream, hr_launch_fn fn, const hr_launch *launch, hr_error *error)
 {

@@ -4,7 +4,7 @@
  * takes a tenth of the time of cudaHostAlloc(); that call is the way out where registration is refused
  * (confidential computing, some containers). Never write-combined: pools hold data that comes back.
  */
-#include "cuda_backend.h"
+#include "backend/cuda/cuda_backend.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The backend's table: which devices there are, opening and closing one, what it says of itself. */
-#include "cuda_backend.h"
-#include "op_launchers.h"
+#include "backend/cuda/cuda_backend.h"
+#include "backend/cuda/op_launchers.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The launchers of the built-in ops. */
-#include "op_launchers.h"
+#include "backend/cuda/op_launchers.h"
 
 #include <stddef.h>
 

@@ -4,7 +4,7 @@
  * seen to vanish behind an IOMMU. A pattern goes over and comes back, once for each pair, and only then is
  * the way direct.
  */
-#include "cuda_backend.h"
+#include "backend/cuda/cuda_backend.h"
 
 #include <stdint.h>
 #include <stdio.h>

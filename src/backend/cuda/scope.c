@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whose context is current, and the driver's functions that it takes to say so. */
-#include "cuda_backend.h"
+#include "backend/cuda/cuda_backend.h"
 
 #include <string.h>
 

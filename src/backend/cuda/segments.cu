@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lists of segments: one warp a segment. Reads of pinned memory over the link are long in coming, so each lane asks for
 // several pieces before it stores the first.
-#include "kernels.h"
+#include "backend/cuda/kernels.h"
 
 #include <cstdint>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Queues of deferred work, and the thread that submits it. The design is told in stage.h. */
-#include "stage.h"
+#include "backend/cuda/stage.h"
 #include "base/thread.h"
 
 #include <stdio.h>

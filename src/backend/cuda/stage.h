@@ -26,7 +26,7 @@
 #ifndef HR_BACKEND_CUDA_STAGE_H
 #define HR_BACKEND_CUDA_STAGE_H
 
-#include "cuda_backend.h"
+#include "backend/cuda/cuda_backend.h"
 
 #define HR_STAGE_SLOTS       16
 #define HR_STAGE_SLOT_BYTES  ((uint64_t)4 << 20)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A staged copy: cut into pieces that fit a slot, and taken through the slots. */
-#include "stage.h"
+#include "backend/cuda/stage.h"
 
 #include <stdlib.h>
 

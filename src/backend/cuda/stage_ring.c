@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slots of pinned memory, and the threads that copy between them and pageable memory. */
+#include "backend/cuda/stage.h"
 #include "base/nt_copy.h"
 #include "base/thread.h"
-#include "stage.h"
 
 #include <stdlib.h>
 #include <string.h>

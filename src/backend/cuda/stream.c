@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Streams: non-blocking ones, and what is known of them beyond what CUDA knows. */
-#include "cuda_backend.h"
+#include "backend/cuda/cuda_backend.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,8 +5,8 @@
  * an event whose host time was measured on an idle stream. It is replaced when it has grown old; timers keep
  * the epoch that they were recorded under.
  */
+#include "backend/cuda/cuda_backend.h"
 #include "base/clock.h"
-#include "cuda_backend.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where the device sits: what the system's PCI folder says. */
-#include "cuda_backend.h"
+#include "backend/cuda/cuda_backend.h"
 
 #include <ctype.h>
 #include <stdio.h>
