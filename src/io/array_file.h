@@ -4,6 +4,7 @@
 #ifndef HR_IO_ARRAY_FILE_H
 #define HR_IO_ARRAY_FILE_H
 
+#include "io/bands.h"
 #include "io/file.h"
 
 #include <headrace/io.h>
@@ -14,10 +15,13 @@ typedef struct hr_array_file {
     uint64_t data_offset; /* of the first element in the file */
     uint64_t bytes;
     uint64_t width; /* bytes of an element */
-    hr_shape shape; /* used in Fortran order only */
     bool swapped;
-    bool fortran;
+    hr_fortran turned; /* Fortran order only */
+    hr_bands *bands;   /* not null in Fortran order */
 } hr_array_file;
+
+/* Makes it a Fortran-ordered array of this shape; the other fields are set. HR_E_HOST_MEMORY. */
+hr_status hr_array_file_turn(hr_array_file *array, const hr_shape *shape, hr_error *error);
 
 /* What hr_source asks for, on a `hr_array_file *`. Any thread. */
 hr_status hr_array_file_read(void *self, uint64_t offset, void *buffer, uint64_t bytes, uint64_t *got,

@@ -28,6 +28,7 @@ struct hr_input {
     hr_array_file array;     /* regular files */
     hr_io_stream *stream;    /* pipes */
     hr_array_stream flowing; /* an array on the stream */
+    bool fortran;            /* what a .npy header said */
     void *memory;            /* images, and what had to be read whole */
 };
 
@@ -69,7 +70,7 @@ static void take_npy(hr_input *input, const hr_npy *npy)
     input->info.shape = npy->shape;
     input->info.bytes = npy->bytes;
     input->array.swapped = npy->swapped;
-    input->array.fortran = npy->fortran;
+    input->fortran = npy->fortran;
 }
 
 /*
@@ -248,7 +249,12 @@ static hr_status open_regular(hr_input *input, int fd, uint64_t bytes, uint64_t 
     }
     input->array.bytes = input->info.bytes;
     input->array.width = hr_dtype_bytes(input->info.dtype);
-    input->array.shape = input->info.shape;
+    if (input->fortran) {
+        status = hr_array_file_turn(&input->array, &input->info.shape, error);
+        if (status != HR_OK) {
+            return status;
+        }
+    }
     input->info.method = hr_file_method(file);
     input->source = (hr_source)HR_SOURCE_INIT;
     input->source.self = &input->array;
@@ -337,7 +343,7 @@ static hr_status open_stream(hr_input *input, int fd, hr_error *error)
         return status;
     }
     hr_array_stream_init(&input->flowing, input->name, input->stream, &input->info, input->array.swapped);
-    if (input->array.fortran) {
+    if (input->fortran) {
         status = hr_array_stream_read_fortran(&input->flowing, &input->memory, error);
         if (status == HR_OK) {
             use_memory(input, input->memory, "stream");
@@ -427,6 +433,7 @@ void hr_input_close(hr_input **input)
         return;
     }
     hr_input *in = *input;
+    hr_bands_close(&in->array.bands);
     hr_file_close(&in->array.file);
     hr_io_stream_close(&in->stream);
     free(in->memory);

@@ -65,7 +65,7 @@ def make(folder):
             for order in "CF":
                 for index, shape in enumerate(SHAPES):
                     add(name, shape, byteorder, order, (1 + (index + len(lines)) % 3, 0))
-    for name in ("u8", "i16", "f32", "f64"):
+    for name in ("u8", "f32"):
         for shape in LARGE:
             add(name, shape, "<", "F", (1, 0))
             add(name, shape, ">", "F", (2, 0))

@@ -31,7 +31,8 @@ static void read_pieces(hr_input *input, const unsigned char *expected, size_t b
     hr_source *source = hr_input_source(input);
     hr_error error = HR_ERROR_INIT;
     unsigned char *buffer = malloc(bytes + 2);
-    for (int round = 0; round < 20 && bytes > 0; round++) {
+    int rounds = bytes > 100000 ? 5 : 20;
+    for (int round = 0; round < rounds && bytes > 0; round++) {
         uint64_t offset = (uint64_t)rand_r(seed) % bytes;
         uint64_t length = (uint64_t)rand_r(seed) % (bytes - offset + 1);
         memset(buffer, 0xa5, length + 2);
@@ -94,7 +95,7 @@ static void what_numpy_writes_is_read_whole_in_pieces_and_in_tiles(void **state)
         free(expected);
     }
     fclose(list);
-    assert_true(count > 700);
+    assert_true(count > 600);
 }
 
 static void write_entry(scratch *s, FILE *list, int number, hr_dtype dtype, const hr_shape *shape, bool grow)
@@ -121,7 +122,9 @@ static void write_entry(scratch *s, FILE *list, int number, hr_dtype dtype, cons
     }
     hr_error error = HR_ERROR_INIT;
     hr_output *output = NULL;
-    assert_int_equal(hr_output_create(scratch_path(s, name), dtype, &told, NULL, &output, &error), HR_OK);
+    hr_create_options options = HR_CREATE_OPTIONS_INIT;
+    options.no_sync = true; /* two hundred files */
+    assert_int_equal(hr_output_create(scratch_path(s, name), dtype, &told, &options, &output, &error), HR_OK);
     hr_sink *sink = hr_output_sink(output);
     /* The second half first: any order is fine. */
     uint64_t half = bytes / 2;
