@@ -139,7 +139,7 @@ static bool give(cli_args *args, const found_option *found, const char *value, c
 static bool parse_option(cli_args *args, int argc, char **argv, int *used, char *why, size_t room)
 {
     const char *argument = argv[0];
-    found_option found;
+    found_option found = {.name = ""};
     const char *value = NULL;
     if (argument[1] == '-') {
         size_t length = strcspn(argument + 2, "=");
@@ -207,8 +207,9 @@ void cli_args_free(cli_args *args)
 const char *cli_get_nth(const cli_args *args, const char *name, size_t nth)
 {
     for (size_t i = 0; i < args->given_count; i++) {
-        if (!strcmp(args->given[i].name, name) && nth-- == 0)
-            return args->given[i].value;
+        const cli_given *given = &args->given[i];
+        if (given->name && !strcmp(given->name, name) && nth-- == 0)
+            return given->value;
     }
     return NULL;
 }

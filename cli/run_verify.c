@@ -31,7 +31,7 @@ static uint64_t free_memory(void)
 }
 
 /* Memory where it fits into half of what is free, else a nameless file in `folder`. */
-static int scratch_open(scratch *made, uint64_t bytes, const char *folder)
+static bool scratch_open(scratch *made, uint64_t bytes, const char *folder)
 {
     int fd = -1, flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     uint64_t mapped = bytes ? bytes : 1;
@@ -40,18 +40,21 @@ static int scratch_open(scratch *made, uint64_t bytes, const char *folder)
         if (fd < 0 || ftruncate(fd, (off_t)mapped) != 0) {
             if (fd >= 0)
                 close(fd);
-            return cli_fail(CLI_FAILED, "--verify", "no room for %llu bytes, neither in memory nor in %s",
-                            (unsigned long long)bytes, folder);
+            cli_fail(CLI_FAILED, "--verify", "no room for %llu bytes, neither in memory nor in %s",
+                     (unsigned long long)bytes, folder);
+            return false;
         }
         flags = MAP_SHARED;
     }
     void *data = mmap(NULL, mapped, PROT_READ | PROT_WRITE, flags, fd, 0);
     if (fd >= 0)
         close(fd);
-    if (data == MAP_FAILED)
-        return cli_fail(CLI_FAILED, "--verify", "no memory for %llu bytes", (unsigned long long)bytes);
+    if (data == MAP_FAILED || !data) {
+        cli_fail(CLI_FAILED, "--verify", "no memory for %llu bytes", (unsigned long long)bytes);
+        return false;
+    }
     *made = (scratch){data, mapped};
-    return CLI_DONE;
+    return true;
 }
 
 static void scratch_close(scratch *made)
@@ -339,7 +342,9 @@ static int compare_all(hr_source *ours, uint64_t bytes, const scratch *reference
                        comparison *found)
 {
     char *piece = malloc(PIECE);
-    int exit = piece ? CLI_DONE : cli_fail(CLI_FAILED, "--verify", "out of memory");
+    if (!piece)
+        return cli_fail(CLI_FAILED, "--verify", "out of memory");
+    int exit = CLI_DONE;
     for (uint64_t at = 0; at < bytes && exit == CLI_DONE && !interrupted(); at += PIECE) {
         uint64_t length = bytes - at < PIECE ? bytes - at : PIECE;
         exit = read_piece(ours, at, piece, length);
@@ -400,7 +405,7 @@ static int verify_array(run_job *job)
     comparison found = {.dtype = job->out_info.dtype,
                         .bound = is_float(job->out_info.dtype) ? job->op->bound : 0};
     folder_of(job->out_path, folder, sizeof folder);
-    int exit = scratch_open(&reference, job->out_info.bytes, folder);
+    int exit = scratch_open(&reference, job->out_info.bytes, folder) ? CLI_DONE : CLI_FAILED;
     if (exit == CLI_DONE)
         exit = cpu_compute(job, false, &reference, &unused);
     if (exit == CLI_DONE)
@@ -409,7 +414,7 @@ static int verify_array(run_job *job)
         exit = compare_all(hr_input_source(written), job->out_info.bytes, &reference, NULL, &found);
     if (exit == CLI_DONE && found.over && found.bound > 0) {
         found.over = false;
-        exit = scratch_open(&magnitude, job->out_info.bytes, folder);
+        exit = scratch_open(&magnitude, job->out_info.bytes, folder) ? CLI_DONE : CLI_FAILED;
         if (exit == CLI_DONE)
             exit = cpu_compute(job, true, &magnitude, &unused);
         if (exit == CLI_DONE)

@@ -61,6 +61,7 @@ const char *hr_status_text(hr_status status)
     return "unknown status";
 }
 
+#undef hr_fail /* a stand-in while the file is analysed */
 hr_status hr_fail(hr_error *error, hr_status status, const char *format, ...)
 {
     if (error != NULL) {
