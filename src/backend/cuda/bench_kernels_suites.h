@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The suites of `bench kernels`, one a kernel family. Each takes and gives back its own device memory. */
+#ifndef HEADRACE_CUDA_BENCH_KERNELS_SUITES_H
+#define HEADRACE_CUDA_BENCH_KERNELS_SUITES_H
+
+#include "bench_kernels_case.h"
+
+hr_status hr_kbench_copy(hr_kbench *b, hr_error *error); /* first: it finds copy_gbps */
+hr_status hr_kbench_intensity(hr_kbench *b, hr_error *error);
+hr_status hr_kbench_conv2d(hr_kbench *b, hr_error *error);
+hr_status hr_kbench_transpose(hr_kbench *b, hr_error *error);
+
+#endif

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The entry of conv2d: checks, the choice of the mechanism, and the launch. The kernel is in conv2d.cuh; the
+ * files conv2d_*.cu compile it. */
+#include "conv2d_launch.cuh"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace headrace::kernel;
+
+namespace
+{
+
+constexpr hr_mechanism order[] = {HR_MECHANISM_TMA,  HR_MECHANISM_LDGSTS,  HR_MECHANISM_GROUP,
+                                  HR_MECHANISM_BULK, HR_MECHANISM_BARRIER, HR_MECHANISM_SYNC};
+
+constexpr uint64_t most_edge = INT32_MAX - 4096; /* rows and columns are counted in 32 bits, halos included */
+
+hr_status check(const hr_kernel_conv2d_args *a, hr_error *error)
+{
+    const uint64_t size = hr_dtype_bytes(a->dtype);
+    if (a->dtype != HR_F32 && a->dtype != HR_U8) {
+        return hr_fail(error, HR_E_UNSUPPORTED, "conv2d: dtype %s, needs f32 or u8", hr_dtype_name(a->dtype));
+    }
+    if (a->edge != 3 && a->edge != 5 && a->edge != 7) {
+        return hr_fail(error, HR_E_UNSUPPORTED, "conv2d: kernel edge %u, needs 3, 5 or 7", a->edge);
+    }
+    if (a->image_rows > most_edge || a->columns > most_edge) {
+        return hr_fail(error, HR_E_RANGE, "conv2d: image of %llu × %llu, needs edges below 2^31 − 4096",
+                       static_cast<unsigned long long>(a->image_rows),
+                       static_cast<unsigned long long>(a->columns));
+    }
+    if (a->src_pitch_bytes % size != 0 || a->dst_pitch_bytes % size != 0 ||
+        a->src_pitch_bytes < a->columns * size || a->dst_pitch_bytes < a->columns * size) {
+        return hr_fail(error, HR_E_INVALID,
+                       "conv2d: pitches of %llu and %llu bytes, need multiples of %llu of at least %llu",
+                       static_cast<unsigned long long>(a->src_pitch_bytes),
+                       static_cast<unsigned long long>(a->dst_pitch_bytes),
+                       static_cast<unsigned long long>(size),
+                       static_cast<unsigned long long>(a->columns * size));
+    }
+    const uint64_t radius = a->edge / 2;
+    const uint64_t need_first = a->dst_first > radius ? a->dst_first - radius : 0;
+    const uint64_t need_end = std::min(a->dst_first + a->dst_rows + radius, a->image_rows);
+    if (a->dst_first + a->dst_rows > a->image_rows || a->src_first > need_first ||
+        a->src_first + a->src_rows < need_end || a->src_first + a->src_rows > a->image_rows) {
+        return hr_fail(
+            error, HR_E_INVALID,
+            "conv2d: source holds rows %llu to %llu of %llu, output rows %llu to %llu need %llu to %llu",
+            static_cast<unsigned long long>(a->src_first),
+            static_cast<unsigned long long>(a->src_first + a->src_rows),
+            static_cast<unsigned long long>(a->image_rows), static_cast<unsigned long long>(a->dst_first),
+            static_cast<unsigned long long>(a->dst_first + a->dst_rows),
+            static_cast<unsigned long long>(need_first), static_cast<unsigned long long>(need_end));
+    }
+    return HR_OK;
+}
+
+bool make_map(const hr_kernel_conv2d_args *a, CUtensorMap *map, char *reason)
+{
+    hr_tensor t = {};
+    const bool bytes = a->dtype == HR_U8;
+    const uint32_t together = bytes ? conv_tile<unsigned char>::map_pixels : 1;
+    t.type = bytes ? CU_TENSOR_MAP_DATA_TYPE_UINT64 : CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+    t.rank = 2;
+    t.base = a->src;
+    t.extent[0] = (a->columns + together - 1) / together;
+    t.extent[1] = a->src_rows;
+    t.stride_bytes[1] = a->src_pitch_bytes;
+    t.box[0] = (bytes ? conv_tile<unsigned char>::columns : conv_tile<float>::columns) / together;
+    t.box[1] = static_cast<uint32_t>(conv_rows_each(static_cast<int>(a->edge)));
+    t.promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_256B;
+    return hr_tensor_map_make(&t, map, reason) != 0;
+}
+
+bool fits(const hr_kernel_conv2d_args *a, const chip &c, hr_mechanism m, CUtensorMap *map,
+          char (&reason)[HR_TENSOR_REASON_BYTES])
+{
+    if (!chip_has(c, m, reason)) {
+        return false;
+    }
+    if (a->separable && m != HR_MECHANISM_SYNC && m != HR_MECHANISM_LDGSTS && m != HR_MECHANISM_TMA) {
+        std::snprintf(reason, sizeof reason, "a separable kernel runs by sync, ldgsts and tma");
+        return false;
+    }
+    if (m == HR_MECHANISM_SYNC) {
+        return true;
+    }
+    if (m == HR_MECHANISM_TMA) {
+        return make_map(a, map, reason);
+    }
+    if (!aligned16(a->src) || a->src_pitch_bytes % 16 != 0) {
+        std::snprintf(
+            reason, sizeof reason,
+            "needs source base and pitch in multiples of 16 bytes, found a base %u past one and a pitch of "
+            "%llu",
+            static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(a->src) % 16),
+            static_cast<unsigned long long>(a->src_pitch_bytes));
+        return false;
+    }
+    return true;
+}
+
+/* u8 sums are scaled so that the largest weight lands near 2^100 (see conv2d.cuh). */
+void scale_weights(const hr_kernel_conv2d_args *a, conv_plan *plan)
+{
+    const unsigned count = a->separable ? 2 * a->edge : a->edge * a->edge;
+    std::copy(a->weights, a->weights + count, plan->weights);
+    plan->job.scale = 1;
+    if (a->dtype != HR_U8) {
+        return;
+    }
+    /* A separable kernel is scaled in its row factor, which meets the pixels first. */
+    float *scaled = a->separable ? plan->weights + a->edge : plan->weights;
+    const unsigned many = a->separable ? a->edge : count;
+    float largest = 0;
+    for (unsigned i = 0; i < many; i++) {
+        largest = std::max(largest, std::fabs(scaled[i]));
+    }
+    if (largest == 0) {
+        return;
+    }
+    const int up = std::max(90 - std::ilogb(largest), 30);
+    for (unsigned i = 0; i < many; i++) {
+        scaled[i] = std::ldexp(scaled[i], up);
+    }
+    plan->job.scale = std::ldexp(1.0F, 149 - up);
+}
+
+/* Rows a warp: enough strips and segments to fill the chip a few times, long enough that the halo is small.
+ */
+uint64_t rows_for(const hr_kernel_conv2d_args *a, uint64_t blocks_across, const chip &c)
+{
+    if (a->tuning != nullptr && a->tuning->rows > 0) {
+        return a->tuning->rows;
+    }
+    const uint64_t wanted = std::max<uint64_t>(1, static_cast<uint64_t>(c.sms) * 24 / blocks_across);
+    const uint64_t rows =
+        std::clamp<uint64_t>((a->dst_rows + wanted - 1) / wanted, 16, a->edge == 7 ? 64 : 16);
+    return std::max(rows, (a->dst_rows + 65534) / 65535);
+}
+
+} // namespace
+
+extern "C" hr_status hr_kernel_conv2d(const hr_kernel_conv2d_args *a, hr_mechanism m, cudaStream_t stream,
+                                      hr_error *error)
+{
+    chip c;
+    conv_plan plan = {};
+    hr_status status = check(a, error);
+    if (status != HR_OK || a->dst_rows == 0 || a->columns == 0) {
+        return status;
+    }
+    status = chip_of_current_device(&c, error);
+    if (status != HR_OK) {
+        return status;
+    }
+    const auto size = static_cast<long long>(hr_dtype_bytes(a->dtype));
+    plan.job.src = a->src;
+    plan.job.dst = a->dst;
+    plan.job.src_pitch = static_cast<long long>(a->src_pitch_bytes) / size;
+    plan.job.dst_pitch = static_cast<long long>(a->dst_pitch_bytes) / size;
+    plan.job.image_rows = static_cast<int>(a->image_rows);
+    plan.job.columns = static_cast<int>(a->columns);
+    plan.job.src_first = static_cast<int>(a->src_first);
+    plan.job.src_rows = static_cast<int>(a->src_rows);
+    plan.job.dst_first = static_cast<int>(a->dst_first);
+    plan.job.dst_rows = static_cast<int>(a->dst_rows);
+    const uint64_t across =
+        conv_warps * (a->dtype == HR_U8 ? conv_tile<unsigned char>::strip : conv_tile<float>::strip);
+    const uint64_t blocks_across = (a->columns + across - 1) / across;
+    plan.job.rows = static_cast<int>(rows_for(a, blocks_across, c));
+    plan.job.border = static_cast<int>(a->border);
+    const auto lane_bytes = static_cast<std::uintptr_t>(a->dtype == HR_U8 ? 8 : 16);
+    plan.job.vector_store =
+        (reinterpret_cast<std::uintptr_t>(a->dst) | static_cast<std::uintptr_t>(a->dst_pitch_bytes)) %
+            lane_bytes ==
+        0;
+    scale_weights(a, &plan);
+    plan.grid = dim3(static_cast<unsigned>(blocks_across),
+                     static_cast<unsigned>((a->dst_rows + plan.job.rows - 1) / plan.job.rows));
+    plan.stages = a->tuning != nullptr ? a->tuning->variant : 0;
+    return with_mechanism(
+        "conv2d", m, order, sizeof order / sizeof *order, a->used, error,
+        [&](hr_mechanism k, char(&reason)[HR_TENSOR_REASON_BYTES]) {
+            return fits(a, c, k, &plan.map, reason);
+        },
+        [&](hr_mechanism k) {
+            if (a->dtype == HR_U8) {
+                return a->separable ? conv2d_u8_separable(plan, a->edge, k, stream, error)
+                                    : conv2d_u8(plan, a->edge, k, stream, error);
+            }
+            return a->separable ? conv2d_f32_separable(plan, a->edge, k, stream, error)
+                                : conv2d_f32(plan, a->edge, k, stream, error);
+        });
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The entry of the matrix product: checks, tensor maps, and which kernel. */
+#include "matmul.cuh"
+
+#include <algorithm>
+
+using namespace headrace::kernel;
+
+namespace
+{
+
+constexpr uint64_t most_edge = INT32_MAX - 4096;
+
+uint64_t c_bytes(const hr_kernel_matmul_args *a)
+{
+    return hr_dtype_bytes(a->dtype == HR_F32 ? HR_F32 : a->c_dtype);
+}
+
+hr_status check(const hr_kernel_matmul_args *a, hr_error *error)
+{
+    const uint64_t size = hr_dtype_bytes(a->dtype);
+    if (a->dtype != HR_F32) {
+        return hr_fail(error, HR_E_UNSUPPORTED, "matmul: dtype %s, needs f32", hr_dtype_name(a->dtype));
+    }
+    if (a->m > most_edge || a->n > most_edge || a->k > most_edge) {
+        return hr_fail(error, HR_E_RANGE, "matmul: %llu × %llu × %llu, needs edges below 2^31 − 4096",
+                       static_cast<unsigned long long>(a->m), static_cast<unsigned long long>(a->n),
+                       static_cast<unsigned long long>(a->k));
+    }
+    const uint64_t pitches[3] = {a->a_pitch_bytes, a->b_pitch_bytes, a->c_pitch_bytes};
+    const uint64_t least[3] = {a->k * size, a->n * size, a->n * c_bytes(a)};
+    for (int i = 0; i < 3; i++) {
+        if (pitches[i] < least[i] || pitches[i] % (i == 2 ? c_bytes(a) : size) != 0) {
+            return hr_fail(error, HR_E_INVALID,
+                           "matmul: the pitch of %c is %llu bytes, needs whole elements and at least %llu",
+                           "ABC"[i], static_cast<unsigned long long>(pitches[i]),
+                           static_cast<unsigned long long>(least[i]));
+        }
+    }
+    return HR_OK;
+}
+
+bool matrix_map(const void *base, uint64_t rows, uint64_t columns, uint64_t pitch, uint32_t box_rows,
+                uint32_t box_columns, CUtensorMapDataType type, CUtensorMapSwizzle swizzle, CUtensorMap *map,
+                char *reason)
+{
+    hr_tensor t = {};
+    t.type = type;
+    t.rank = 2;
+    t.base = base;
+    t.extent[0] = columns;
+    t.extent[1] = rows;
+    t.stride_bytes[1] = pitch;
+    t.box[0] = box_columns;
+    t.box[1] = box_rows;
+    t.swizzle = swizzle;
+    t.promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_256B;
+    return hr_tensor_map_make(&t, map, reason) != 0;
+}
+
+bool make_maps(const hr_kernel_matmul_args *a, CUtensorMap *map_a, CUtensorMap *map_b, char *reason)
+{
+    return matrix_map(a->a, a->m, a->k, a->a_pitch_bytes, matmul_f32_m, matmul_f32_k,
+                      CU_TENSOR_MAP_DATA_TYPE_FLOAT32, CU_TENSOR_MAP_SWIZZLE_128B, map_a, reason) &&
+           matrix_map(a->b, a->k, a->n, a->b_pitch_bytes, matmul_f32_k, matmul_f32_n,
+                      CU_TENSOR_MAP_DATA_TYPE_FLOAT32, CU_TENSOR_MAP_SWIZZLE_NONE, map_b, reason);
+}
+
+bool fits(const hr_kernel_matmul_args *a, const chip &c, hr_mechanism m, CUtensorMap *map_a,
+          CUtensorMap *map_b, char (&reason)[HR_TENSOR_REASON_BYTES])
+{
+    if (!chip_has(c, m, reason)) {
+        return false;
+    }
+    if (a->tf32) {
+        std::snprintf(reason, sizeof reason, "TF32 is not done by this kernel");
+        return false;
+    }
+    if (m == HR_MECHANISM_SYNC) {
+        return true;
+    }
+    if (m == HR_MECHANISM_TMA) {
+        return make_maps(a, map_a, map_b, reason);
+    }
+    if (!aligned16(a->a) || !aligned16(a->b) || a->a_pitch_bytes % 16 != 0 || a->b_pitch_bytes % 16 != 0) {
+        std::snprintf(
+            reason, sizeof reason,
+            "needs bases and pitches of A and B in multiples of 16 bytes, found pitches of %llu and %llu",
+            static_cast<unsigned long long>(a->a_pitch_bytes),
+            static_cast<unsigned long long>(a->b_pitch_bytes));
+        return false;
+    }
+    return true;
+}
+
+constexpr hr_mechanism order[] = {HR_MECHANISM_TMA, HR_MECHANISM_BULK, HR_MECHANISM_LDGSTS,
+                                  HR_MECHANISM_SYNC};
+
+} // namespace
+
+extern "C" hr_status hr_kernel_matmul(const hr_kernel_matmul_args *a, hr_mechanism m, cudaStream_t stream,
+                                      hr_error *error)
+{
+    chip c;
+    hr_status status = check(a, error);
+    if (status != HR_OK || a->m == 0 || a->n == 0 || (a->k == 0 && a->accumulate)) {
+        return status;
+    }
+    status = chip_of_current_device(&c, error);
+    if (status != HR_OK) {
+        return status;
+    }
+    if (a->k == 0) {
+        const cudaError_t code =
+            cudaMemset2DAsync(a->c, a->c_pitch_bytes, 0, a->n * c_bytes(a), a->m, stream);
+        return code == cudaSuccess ? HR_OK : check_launch("matmul", error);
+    }
+    const auto size = static_cast<long long>(hr_dtype_bytes(a->dtype));
+    matmul_job job = {};
+    job.a = a->a;
+    job.b = a->b;
+    job.c = a->c;
+    job.m = static_cast<int>(a->m);
+    job.n = static_cast<int>(a->n);
+    job.k = static_cast<int>(a->k);
+    job.a_pitch = static_cast<long long>(a->a_pitch_bytes) / size;
+    job.b_pitch = static_cast<long long>(a->b_pitch_bytes) / size;
+    job.c_pitch = static_cast<long long>(a->c_pitch_bytes / c_bytes(a));
+    job.accumulate = a->accumulate != 0;
+    job.vector_store = aligned16(a->c) && a->c_pitch_bytes % 16 == 0;
+    job.group = a->tuning != nullptr && a->tuning->variant > 0 ? static_cast<int>(a->tuning->variant) : 8;
+    CUtensorMap map_a = {}, map_b = {};
+    return with_mechanism(
+        "matmul", m, order, sizeof order / sizeof *order, a->used, error,
+        [&](hr_mechanism k, char(&reason)[HR_TENSOR_REASON_BYTES]) {
+            return fits(a, c, k, &map_a, &map_b, reason);
+        },
+        [&](hr_mechanism k) { return matmul_f32(job, map_a, map_b, k, stream, error); });
+}

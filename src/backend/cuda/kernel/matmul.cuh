@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between the entry of the matrix product and the files that hold its kernels. */
+#ifndef HEADRACE_CUDA_MATMUL_CUH
+#define HEADRACE_CUDA_MATMUL_CUH
+
+#include "launch.cuh"
+
+namespace headrace::kernel
+{
+
+struct matmul_job {
+    const void *a, *b;
+    void *c;
+    int m, n, k;
+    long long a_pitch, b_pitch, c_pitch; /* elements */
+    bool accumulate;
+    bool vector_store; /* C's rows start at 16-byte multiples */
+    int group;         /* tiles of rows that are walked together, so that their panels stay in the L2 cache */
+};
+
+/* Which tile a block takes: down a group of tile rows, then on to the next tile column. */
+__device__ inline void matmul_tile(int index, int tiles_m, int tiles_n, int group, int *row, int *column)
+{
+    const int per_group = group * tiles_n;
+    const int first = index / per_group * group;
+    const int rows = tiles_m - first < group ? tiles_m - first : group;
+    *row = first + index % per_group % rows;
+    *column = index % per_group / rows;
+}
+
+hr_status matmul_f32(const matmul_job &, const CUtensorMap &a, const CUtensorMap &b, hr_mechanism,
+                     cudaStream_t, hr_error *);
+
+/* The boxes that the kernels' tensor maps bring. */
+constexpr int matmul_f32_m = 128, matmul_f32_n = 256, matmul_f32_k = 32;
+
+} // namespace headrace::kernel
+#endif
