@@ -111,7 +111,7 @@ static hr_status band_open(hr_pipeline *pipeline, hr_error *error)
     if (status == HR_OK) {
         status = hr_event_open(device, &state->done, error);
     }
-    return status == HR_OK ? hr_run_spawn(pipeline, run_bands, NULL, error) : status;
+    return status == HR_OK ? hr_run_spawn(pipeline, "hr-bands", run_bands, NULL, error) : status;
 }
 
 static void band_wake_all(hr_pipeline *pipeline)

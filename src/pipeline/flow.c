@@ -398,6 +398,7 @@ static hr_status spawn_side(hr_pipeline *pipeline, const flow_way *ways, uint32_
                             uint32_t piece_threads, bool reading, hr_error *error)
 {
     flow_state *state = pipeline->state;
+    const char *name = reading ? "hr-read" : "hr-write";
     uint32_t index = 0;
     bool any_pieces = false;
     for (uint32_t port = 0; port < ports; port++) {
@@ -407,7 +408,7 @@ static hr_status spawn_side(hr_pipeline *pipeline, const flow_way *ways, uint32_
         }
         flow_lane *lane = &state->lanes[state->lane_count++];
         *lane = (flow_lane){.index = index++, .port = port};
-        hr_status status = hr_run_spawn(pipeline, reading ? read_stream : write_stream, lane, error);
+        hr_status status = hr_run_spawn(pipeline, name, reading ? read_stream : write_stream, lane, error);
         if (status != HR_OK) {
             return status;
         }
@@ -415,7 +416,7 @@ static hr_status spawn_side(hr_pipeline *pipeline, const flow_way *ways, uint32_
     for (uint32_t i = 0; any_pieces && i < piece_threads; i++) {
         flow_lane *lane = &state->lanes[state->lane_count++];
         *lane = (flow_lane){.index = index++};
-        hr_status status = hr_run_spawn(pipeline, reading ? read_pieces : write_pieces, lane, error);
+        hr_status status = hr_run_spawn(pipeline, name, reading ? read_pieces : write_pieces, lane, error);
         if (status != HR_OK) {
             return status;
         }
@@ -433,9 +434,9 @@ static hr_status spawn_all(hr_pipeline *pipeline, hr_error *error)
                             error);
     }
     for (uint32_t i = 0; i < state->device_count && status == HR_OK; i++) {
-        status = hr_run_spawn(pipeline, submit_chunks, &state->devices[i], error);
+        status = hr_run_spawn(pipeline, "hr-submit", submit_chunks, &state->devices[i], error);
         if (status == HR_OK) {
-            status = hr_run_spawn(pipeline, collect_chunks, &state->devices[i], error);
+            status = hr_run_spawn(pipeline, "hr-collect", collect_chunks, &state->devices[i], error);
         }
     }
     return status;

@@ -324,7 +324,7 @@ static hr_status lane_open(hr_pipeline *pipeline, hr_error *error)
         status = op->prepare(op, pipeline->options.params, state->op_state, error);
     }
     for (uint32_t i = 0; i < pipeline->depth && status == HR_OK; i++) {
-        status = hr_run_spawn(pipeline, lane_main, &state->lanes[i], error);
+        status = hr_run_spawn(pipeline, "hr-lane", lane_main, &state->lanes[i], error);
     }
     return status;
 }

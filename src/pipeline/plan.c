@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/plan.h"
 
+#include "host/topology.h"
+
 #include <inttypes.h>
-#include <unistd.h>
 
 #define KIB UINT64_C(1024)
 #define MIB (KIB * KIB)
@@ -13,9 +14,9 @@
 
 uint64_t hr_plan_cores(const hr_pipeline *pipeline)
 {
-    long online = sysconf(_SC_NPROCESSORS_ONLN);
-    uint64_t cores = pipeline->info.compute_units > 0 ? pipeline->info.compute_units : 1;
-    return online > 0 && (uint64_t)online > cores ? (uint64_t)online : cores;
+    uint64_t cores = hr_host_cores();
+    bool own = pipeline->info.kind == HR_DEVICE_CPU && pipeline->info.compute_units > 0;
+    return own ? hr_min_u64(cores, pipeline->info.compute_units) : cores;
 }
 
 uint64_t hr_plan_pinned_limit(const hr_pipeline *pipeline)
@@ -23,8 +24,9 @@ uint64_t hr_plan_pinned_limit(const hr_pipeline *pipeline)
     if (pipeline->options.pinned_bytes > 0) {
         return pipeline->options.pinned_bytes;
     }
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page / 8 : 256 * MIB;
+    uint64_t total, unused;
+    hr_host_memory_room(&total, &unused);
+    return total > 0 ? total / 8 : 256 * MIB;
 }
 
 uint64_t hr_lane_slot_bytes(const hr_pipeline *pipeline)

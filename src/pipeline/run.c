@@ -2,8 +2,8 @@
 #include "pipeline/run.h"
 
 #include "base/clock.h"
+#include "base/thread.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -32,21 +32,16 @@ static void *thread_main(void *argument)
     return NULL;
 }
 
-hr_status hr_run_spawn(hr_pipeline *pipeline, void (*body)(hr_pipeline *pipeline, void *argument),
-                       void *argument, hr_error *error)
+hr_status hr_run_spawn(hr_pipeline *pipeline, const char *name,
+                       void (*body)(hr_pipeline *pipeline, void *argument), void *argument, hr_error *error)
 {
     if (pipeline->thread_count == HR_RUN_MAX_THREADS) {
         return hr_fail(error, HR_E_THREAD, "the pipeline needs more than %d threads", HR_RUN_MAX_THREADS);
     }
     hr_run_thread *slot = &pipeline->threads[pipeline->thread_count];
     *slot = (hr_run_thread){.pipeline = pipeline, .body = body, .argument = argument};
-    int code = pthread_create(&slot->thread, NULL, thread_main, slot);
-    if (code != 0) {
-        hr_status status = hr_fail(error, HR_E_THREAD, "thread %" PRIu32 " of the pipeline: %s",
-                                   pipeline->thread_count, strerror(code));
-        if (error != NULL) {
-            error->code = code;
-        }
+    hr_status status = hr_thread_start(&slot->thread, name, thread_main, slot, error);
+    if (status != HR_OK) {
         return status;
     }
     pipeline->thread_count++;
@@ -55,7 +50,8 @@ hr_status hr_run_spawn(hr_pipeline *pipeline, void (*body)(hr_pipeline *pipeline
 
 bool hr_run_stopped(const hr_pipeline *pipeline, uint64_t chunk)
 {
-    return chunk >= atomic_load(&pipeline->stop_at) || chunk >= atomic_load(&pipeline->chunks);
+    return atomic_load(&pipeline->cancelled) || chunk >= atomic_load(&pipeline->stop_at) ||
+           chunk >= atomic_load(&pipeline->chunks);
 }
 
 static void lower(_Atomic uint64_t *value, uint64_t to)
@@ -86,7 +82,8 @@ void hr_run_fail(hr_pipeline *pipeline, uint64_t chunk, const hr_error *error)
     pthread_mutex_lock(&pipeline->lock);
     /* What is interrupted because the run is ending says that it was cancelled: that is no failure of its
      * own. */
-    bool echo = error->status == HR_E_CANCELLED && atomic_load(&pipeline->stop_at) != UINT64_MAX;
+    bool ending = atomic_load(&pipeline->cancelled) || atomic_load(&pipeline->stop_at) != UINT64_MAX;
+    bool echo = error->status == HR_E_CANCELLED && ending;
     /* HR_NO_CHUNK is the largest number: a failure that names a chunk goes before one that does not. */
     if (!echo && (!pipeline->failed || chunk < pipeline->failure.chunk)) {
         pipeline->failed = true;

@@ -109,8 +109,9 @@ extern const hr_executor hr_tile_executor; /* matrix products */
 extern const hr_executor hr_band_executor; /* matrix products in memory that the device shares */
 
 /* Starts a thread that waits at the gate and then runs body(pipeline, argument). Called from open only. */
-HR_CHECKED hr_status hr_run_spawn(hr_pipeline *pipeline, void (*body)(hr_pipeline *pipeline, void *argument),
-                                  void *argument, hr_error *error);
+HR_CHECKED hr_status hr_run_spawn(hr_pipeline *pipeline, const char *name,
+                                  void (*body)(hr_pipeline *pipeline, void *argument), void *argument,
+                                  hr_error *error);
 
 /* Is chunk `chunk` not to be completed any more, or past the end? */
 bool hr_run_stopped(const hr_pipeline *pipeline, uint64_t chunk);

@@ -480,7 +480,7 @@ static hr_status spawn_many(tile_job *job, uint32_t count, void (*body)(hr_pipel
 {
     hr_status status = HR_OK;
     for (uint32_t i = 0; i < count && status == HR_OK; i++) {
-        status = hr_run_spawn(job->pipeline, body, job, error);
+        status = hr_run_spawn(job->pipeline, "hr-tile", body, job, error);
     }
     return status;
 }
