@@ -3,7 +3,7 @@
 #include "backend/cuda/bench.h"
 #include "base/samples.h"
 
-#include "baseline.h"
+#include <baseline.h> /* of bench/baseline: programs that know nothing of Headrace */
 
 #include <stdio.h>
 #include <stdlib.h>

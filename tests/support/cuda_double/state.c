@@ -112,7 +112,8 @@ cudaError_t double_enter(const char *name)
     int device = double_current_device();
     int code = the_double.dead[device];
     for (int i = 0; i < MAX_PLANS && code == 0; i++) {
-        if (plans[i].left > 0 && strcmp(plans[i].name, name) == 0 && --plans[i].left == 0) {
+        bool meant = strcmp(plans[i].name, "*") == 0 || strcmp(plans[i].name, name) == 0;
+        if (plans[i].left > 0 && meant && --plans[i].left == 0) {
             code = plans[i].code;
             if (stays(code)) {
                 double_kill_device(device, code);
