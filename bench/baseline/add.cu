@@ -51,8 +51,8 @@ void baseline_streams_close(baseline_streams *program)
     }
 }
 
-cudaError_t baseline_streams_add(baseline_streams *program, const float *a, const float *b, float *c, size_t count,
-                                 double *ms)
+cudaError_t baseline_streams_add(baseline_streams *program, const float *a, const float *b, float *c,
+                                 size_t count, double *ms)
 {
     double begin = now_ms();
     cudaError_t code = cudaSuccess;
@@ -65,8 +65,9 @@ cudaError_t baseline_streams_add(baseline_streams *program, const float *a, cons
         code = code == cudaSuccess
                    ? cudaMemcpyAsync(program->b[turn], b + at, bytes, cudaMemcpyHostToDevice, stream)
                    : code;
-        code = code == cudaSuccess ? launch_add(stream, program->a[turn], program->b[turn], program->c[turn], elements)
-                                   : code;
+        code = code == cudaSuccess
+                   ? launch_add(stream, program->a[turn], program->b[turn], program->c[turn], elements)
+                   : code;
         code = code == cudaSuccess
                    ? cudaMemcpyAsync(c + at, program->c[turn], bytes, cudaMemcpyDeviceToHost, stream)
                    : code;

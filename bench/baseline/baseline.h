@@ -19,15 +19,15 @@ typedef struct baseline_streams {
 
 cudaError_t baseline_streams_open(baseline_streams *program, size_t chunk);
 /*
- * c = a + b from pinned memory to pinned memory, `chunk` elements at a time, the chunks handed to four streams in turn:
- * copy in twice, add, copy out, each stream its own buffers. Milliseconds until all is back.
+ * c = a + b from pinned memory to pinned memory, `chunk` elements at a time, the chunks handed to four
+ * streams in turn: copy in twice, add, copy out, each stream its own buffers. Milliseconds until all is back.
  */
-cudaError_t baseline_streams_add(baseline_streams *program, const float *a, const float *b, float *c, size_t count,
-                                 double *ms);
+cudaError_t baseline_streams_add(baseline_streams *program, const float *a, const float *b, float *c,
+                                 size_t count, double *ms);
 void baseline_streams_close(baseline_streams *program);
 
-/* The first program of every course: ordinary memory, cudaMemcpy, one kernel, cudaMemcpy. Device memory of the whole
- * arrays is the caller's. */
+/* The first program of every course: ordinary memory, cudaMemcpy, one kernel, cudaMemcpy. Device memory of
+ * the whole arrays is the caller's. */
 cudaError_t baseline_pageable_add(const float *a, const float *b, float *c, size_t count, float *device_a,
                                   float *device_b, float *device_c, double *ms);
 

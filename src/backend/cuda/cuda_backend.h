@@ -192,10 +192,14 @@ typedef enum hr_cuda_about { HR_CUDA_ABOUT_DEVICE, HR_CUDA_ABOUT_PINNED } hr_cud
  */
 hr_status hr_cuda_check_about(hr_bdevice *device, cudaError_t code, hr_cuda_about about, hr_error *error,
                               const char *format, ...) HR_PRINTF(5, 6);
-#define hr_cuda_check(device, code, error, ...) \
-    (__builtin_expect((code) == cudaSuccess, 1) \
-         ? HR_OK                                \
-         : hr_cuda_check_about((device), (code), HR_CUDA_ABOUT_DEVICE, (error), __VA_ARGS__))
+/* The call stands in `call`, and is made once. Success costs a comparison. */
+#define hr_cuda_check(device, call, error, ...)                                                         \
+    __extension__({                                                                                     \
+        cudaError_t checked_code_ = (call);                                                             \
+        __builtin_expect(checked_code_ == cudaSuccess, 1)                                               \
+            ? HR_OK                                                                                     \
+            : hr_cuda_check_about((device), checked_code_, HR_CUDA_ABOUT_DEVICE, (error), __VA_ARGS__); \
+    })
 /* The same for a result of the driver's. */
 hr_status hr_cuda_check_driver(hr_bdevice *device, CUresult code, hr_error *error, const char *what);
 /* Forgets a result on purpose: the last error is cleared, a lost device noticed. */

@@ -32,7 +32,8 @@ __global__ void delay(uint64_t ns)
 
 } // namespace
 
-extern "C" cudaError_t hr_cuda_kernel_hold(cudaStream_t stream, const volatile uint32_t *flag, uint64_t limit_ns)
+extern "C" cudaError_t hr_cuda_kernel_hold(cudaStream_t stream, const volatile uint32_t *flag,
+                                           uint64_t limit_ns)
 {
     hold<<<1, 1, 0, stream>>>(flag, limit_ns);
     return cudaGetLastError();
@@ -45,8 +46,7 @@ extern "C" cudaError_t hr_cuda_kernel_delay(cudaStream_t stream, uint64_t ns)
 }
 
 // Cold kernels: each is loaded by its first launch, which is what the bench is after.
-template <int which>
-__global__ void cold(uint32_t *out)
+template <int which> __global__ void cold(uint32_t *out)
 {
     if (out != nullptr) {
         *out = which;
@@ -71,7 +71,8 @@ extern "C" cudaError_t hr_cuda_kernel_cold(cudaStream_t stream, int which)
 
 extern "C" cudaError_t hr_cuda_kernel_cold_attributes(int which, struct cudaFuncAttributes *attributes)
 {
-    return which == 0 ? cudaFuncGetAttributes(attributes, cold<3>) : cudaFuncGetAttributes(attributes, cold<4>);
+    return which == 0 ? cudaFuncGetAttributes(attributes, cold<3>)
+                      : cudaFuncGetAttributes(attributes, cold<4>);
 }
 
 __device__ char bench_symbol[65536];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of segments: one warp a segment. Reads of pinned memory over the link are long in coming, so each lane asks for
-// several pieces before it stores the first.
+// Lists of segments: one warp a segment. Reads of pinned memory over the link are long in coming, so each
+// lane asks for several pieces before it stores the first.
 #include "backend/cuda/kernels.h"
 
 #include <cstdint>
@@ -76,7 +76,8 @@ __device__ void copy_list(char *dst, const char *src, const hr_segment *segments
 {
     const unsigned lane = threadIdx.x % warp_lanes;
     const uint32_t warps = gridDim.x * (blockDim.x / warp_lanes);
-    for (uint32_t i = blockIdx.x * (blockDim.x / warp_lanes) + threadIdx.x / warp_lanes; i < count; i += warps) {
+    for (uint32_t i = blockIdx.x * (blockDim.x / warp_lanes) + threadIdx.x / warp_lanes; i < count;
+         i += warps) {
         const hr_segment s = segments[i];
         copy_segment(dst + s.dst_offset_bytes, src + s.src_offset_bytes, s.bytes, lane);
     }
@@ -99,19 +100,20 @@ __global__ void __launch_bounds__(block_threads)
 extern "C" cudaError_t hr_cuda_kernel_segments(cudaStream_t stream, void *dst, const void *src,
                                                const hr_segment *segments, uint32_t count, uint32_t blocks)
 {
-    copy_listed<<<blocks, block_threads, 0, stream>>>(static_cast<char *>(dst), static_cast<const char *>(src),
-                                                      segments, count);
+    copy_listed<<<blocks, block_threads, 0, stream>>>(static_cast<char *>(dst),
+                                                      static_cast<const char *>(src), segments, count);
     return cudaGetLastError();
 }
 
 extern "C" cudaError_t hr_cuda_kernel_segments_by_value(cudaStream_t stream, void *dst, const void *src,
-                                                        const hr_segment *segments, uint32_t count, uint32_t blocks)
+                                                        const hr_segment *segments, uint32_t count,
+                                                        uint32_t blocks)
 {
     segment_batch batch; // not initialised on purpose: the kernel reads the first `count`
     for (uint32_t i = 0; i < count; i++) {
         batch.segment[i] = segments[i];
     }
-    copy_given<<<blocks, block_threads, 0, stream>>>(static_cast<char *>(dst), static_cast<const char *>(src), batch,
-                                                     count);
+    copy_given<<<blocks, block_threads, 0, stream>>>(static_cast<char *>(dst), static_cast<const char *>(src),
+                                                     batch, count);
     return cudaGetLastError();
 }
