@@ -172,13 +172,25 @@ void hr_stage_slot_hand(hr_cuda_stager *stager, hr_stage_slot *slot, hr_slot_sta
     pthread_cond_signal(&stager->tasks);
 }
 
-/* Has the device done with the slot? Also when it is lost: it will not come back to it. */
+/*
+ * Has the device done with the slot? Also when it is lost: it will not come back to it. A query that fails
+ * for another reason proves nothing, so the event is waited for; when that fails too, nobody can tell what is
+ * still running.
+ */
 static bool device_is_done(const hr_stage_slot *slot)
 {
+    hr_bdevice *device = slot->busy_device;
     hr_cuda_scope scope;
-    hr_cuda_enter_anyway(slot->busy_device, &scope);
-    hr_status status =
-        hr_cuda_check(slot->busy_device, cudaEventQuery(slot->busy), NULL, "staging: a slot's event");
+    hr_cuda_enter_anyway(device, &scope);
+    hr_status status = hr_cuda_check(device, cudaEventQuery(slot->busy), NULL, "staging: a slot's event");
+    if (status != HR_OK && status != HR_PENDING && status != HR_E_DEVICE_LOST) {
+        cudaError_t code = cudaEventSynchronize(slot->busy);
+        if (code != cudaSuccess) {
+            hr_cuda_ignore(device, code);
+            hr_cuda_lose(device, code, "staging: the state of a slot cannot be told");
+        }
+        status = HR_OK;
+    }
     hr_cuda_leave(&scope);
     return status != HR_PENDING;
 }
