@@ -4,23 +4,33 @@
 
 #include <stdlib.h>
 
-/* Null handles and handles from before a fork end here. */
-#define CHECK(handle, what)                                                     \
-    do {                                                                        \
-        if ((handle) == NULL) {                                                 \
-            return hr_fail(error, HR_E_INVALID, "%s: a null argument", (what)); \
-        }                                                                       \
-        if (hr_device_forked((handle)->device)) {                               \
-            return hr_fail_forked((handle)->device, error, (what));             \
-        }                                                                       \
-    } while (0)
-
-static hr_status check_device(hr_device *device, const void *out, const char *what, hr_error *error)
+/* Null handles, whose device is null here, and handles from before a fork end here. */
+static hr_status usable(const hr_device *device, const char *what, hr_error *error)
 {
-    if (device == NULL || out == NULL) {
+    if (device == NULL) {
         return hr_fail(error, HR_E_INVALID, "%s: a null argument", what);
     }
     return hr_device_forked(device) ? hr_fail_forked(device, error, what) : HR_OK;
+}
+
+static hr_status usable_stream(const hr_stream *stream, const char *what, hr_error *error)
+{
+    return usable(stream != NULL ? stream->device : NULL, what, error);
+}
+
+static hr_status usable_event(const hr_event *event, const char *what, hr_error *error)
+{
+    return usable(event != NULL ? event->device : NULL, what, error);
+}
+
+static hr_status usable_timer(const hr_timer *timer, const char *what, hr_error *error)
+{
+    return usable(timer != NULL ? timer->device : NULL, what, error);
+}
+
+static hr_status check_open(const hr_device *device, const void *out, const char *what, hr_error *error)
+{
+    return usable(out != NULL ? device : NULL, what, error);
 }
 
 static hr_status check_same_backend(const hr_device *a, const hr_device *b, const char *what, hr_error *error)
@@ -35,7 +45,7 @@ static hr_status check_same_backend(const hr_device *a, const hr_device *b, cons
 
 hr_status hr_stream_open(hr_device *device, hr_stream_use use, hr_stream **stream, hr_error *error)
 {
-    hr_status status = check_device(device, stream, "stream", error);
+    hr_status status = check_open(device, stream, "stream", error);
     if (status != HR_OK) {
         return status;
     }
@@ -60,8 +70,11 @@ hr_status hr_stream_close(hr_stream **stream, hr_error *error)
     if (closed == NULL) {
         return HR_OK;
     }
-    CHECK(closed, "stream close");
-    hr_status status = closed->device->ops->stream_close(closed->impl, error);
+    hr_status status = usable_stream(closed, "stream close", error);
+    if (status != HR_OK) {
+        return status;
+    }
+    status = closed->device->ops->stream_close(closed->impl, error);
     hr_device_release(closed->device, HR_HELD_STREAM);
     free(closed);
     *stream = NULL;
@@ -70,20 +83,28 @@ hr_status hr_stream_close(hr_stream **stream, hr_error *error)
 
 hr_status hr_stream_query(hr_stream *stream, hr_error *error)
 {
-    CHECK(stream, "stream query");
+    hr_status status = usable_stream(stream, "stream query", error);
+    if (status != HR_OK) {
+        return status;
+    }
     return stream->device->ops->stream_query(stream->impl, error);
 }
 
 hr_status hr_stream_wait(hr_stream *stream, hr_error *error)
 {
-    CHECK(stream, "stream wait");
+    hr_status status = usable_stream(stream, "stream wait", error);
+    if (status != HR_OK) {
+        return status;
+    }
     return stream->device->ops->stream_wait(stream->impl, error);
 }
 
 hr_status hr_stream_cancel(hr_stream *stream)
 {
-    hr_error *error = NULL;
-    CHECK(stream, "stream cancel");
+    hr_status status = usable_stream(stream, "stream cancel", NULL);
+    if (status != HR_OK) {
+        return status;
+    }
     return stream->device->ops->stream_cancel(stream->impl);
 }
 
@@ -99,7 +120,7 @@ hr_device *hr_stream_device(hr_stream *stream)
 
 hr_status hr_event_open(hr_device *device, hr_event **event, hr_error *error)
 {
-    hr_status status = check_device(device, event, "event", error);
+    hr_status status = check_open(device, event, "event", error);
     if (status != HR_OK) {
         return status;
     }
@@ -124,7 +145,10 @@ hr_status hr_event_close(hr_event **event, hr_error *error)
     if (closed == NULL) {
         return HR_OK;
     }
-    CHECK(closed, "event close");
+    hr_status status = usable_event(closed, "event close", error);
+    if (status != HR_OK) {
+        return status;
+    }
     closed->device->ops->event_close(closed->impl);
     hr_device_release(closed->device, HR_HELD_EVENT);
     free(closed);
@@ -134,8 +158,14 @@ hr_status hr_event_close(hr_event **event, hr_error *error)
 
 hr_status hr_event_record(hr_event *event, hr_stream *stream, hr_error *error)
 {
-    CHECK(event, "event record");
-    CHECK(stream, "event record");
+    hr_status status = usable_event(event, "event record", error);
+    if (status != HR_OK) {
+        return status;
+    }
+    status = usable_stream(stream, "event record", error);
+    if (status != HR_OK) {
+        return status;
+    }
     if (event->device != stream->device) {
         return hr_fail(error, HR_E_INVALID, "event record: the event is of device %s, the stream of %s",
                        event->device->spec, stream->device->spec);
@@ -145,9 +175,15 @@ hr_status hr_event_record(hr_event *event, hr_stream *stream, hr_error *error)
 
 hr_status hr_stream_wait_event(hr_stream *stream, hr_event *event, hr_error *error)
 {
-    CHECK(stream, "stream wait event");
-    CHECK(event, "stream wait event");
-    hr_status status = check_same_backend(stream->device, event->device, "stream wait event", error);
+    hr_status status = usable_stream(stream, "stream wait event", error);
+    if (status != HR_OK) {
+        return status;
+    }
+    status = usable_event(event, "stream wait event", error);
+    if (status != HR_OK) {
+        return status;
+    }
+    status = check_same_backend(stream->device, event->device, "stream wait event", error);
     if (status != HR_OK) {
         return status;
     }
@@ -156,19 +192,25 @@ hr_status hr_stream_wait_event(hr_stream *stream, hr_event *event, hr_error *err
 
 hr_status hr_event_query(hr_event *event, hr_error *error)
 {
-    CHECK(event, "event query");
+    hr_status status = usable_event(event, "event query", error);
+    if (status != HR_OK) {
+        return status;
+    }
     return event->device->ops->event_query(event->impl, error);
 }
 
 hr_status hr_event_wait(hr_event *event, hr_error *error)
 {
-    CHECK(event, "event wait");
+    hr_status status = usable_event(event, "event wait", error);
+    if (status != HR_OK) {
+        return status;
+    }
     return event->device->ops->event_wait(event->impl, error);
 }
 
 hr_status hr_timer_open(hr_device *device, hr_timer **timer, hr_error *error)
 {
-    hr_status status = check_device(device, timer, "timer", error);
+    hr_status status = check_open(device, timer, "timer", error);
     if (status != HR_OK) {
         return status;
     }
@@ -202,20 +244,32 @@ void hr_timer_close(hr_timer **timer)
 
 hr_status hr_timer_record(hr_timer *timer, hr_stream *stream, hr_error *error)
 {
-    CHECK(timer, "timer record");
-    CHECK(stream, "timer record");
+    hr_status status = usable_timer(timer, "timer record", error);
+    if (status != HR_OK) {
+        return status;
+    }
+    status = usable_stream(stream, "timer record", error);
+    if (status != HR_OK) {
+        return status;
+    }
     return stream->device->ops->timer_record(timer->impl, stream->impl, error);
 }
 
 hr_status hr_timer_read(hr_timer *timer, uint64_t *time_ns, hr_error *error)
 {
-    CHECK(timer, "timer read");
+    hr_status status = usable_timer(timer, "timer read", error);
+    if (status != HR_OK) {
+        return status;
+    }
     return timer->device->ops->timer_read(timer->impl, time_ns, error);
 }
 
 hr_status hr_stream_launch(hr_stream *stream, hr_launch_fn fn, const hr_launch *launch, hr_error *error)
 {
-    CHECK(stream, "launch");
+    hr_status status = usable_stream(stream, "launch", error);
+    if (status != HR_OK) {
+        return status;
+    }
     if (fn == NULL || launch == NULL || launch->size != sizeof *launch) {
         return hr_fail(error, HR_E_INVALID, "launch: a null argument, or size is not sizeof(hr_launch)");
     }

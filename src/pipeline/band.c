@@ -6,8 +6,6 @@
  */
 #include "pipeline/plan.h"
 
-#include "base/clock.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,7 +49,7 @@ static hr_status run_band(hr_pipeline *pipeline, uint64_t chunk, hr_error *error
     keep_rows(&launch.in[0], first, rows);
     keep_rows(&launch.out[0], first, rows);
     launch.last = true;
-    uint64_t begin = hr_now_ns();
+    hr_mark mark = hr_run_enter(pipeline, HR_STAGE_COMPUTE);
     hr_status status = hr_stream_launch(state->stream, state->fn, &launch, error);
     if (status == HR_OK) {
         status = hr_event_record(state->done, state->stream, error);
@@ -65,7 +63,7 @@ static hr_status run_band(hr_pipeline *pipeline, uint64_t chunk, hr_error *error
     uint64_t in_bytes = rows * launch.in[0].row_pitch_bytes, out_bytes = rows * launch.out[0].row_pitch_bytes;
     uint64_t b_bytes = launch.in[1].shape.extent[0] * launch.in[1].row_pitch_bytes;
     hr_place_in_run place = {.stage = HR_STAGE_COMPUTE, .chunk = chunk, .device = pipeline->info.spec};
-    hr_run_span(pipeline, place, begin, hr_now_ns(), in_bytes + b_bytes + out_bytes);
+    hr_run_leave(pipeline, place, mark, in_bytes + b_bytes + out_bytes);
     atomic_fetch_add(&pipeline->done_bytes, in_bytes);
     atomic_fetch_add(&pipeline->written_bytes[0], out_bytes);
     return HR_OK;
@@ -103,6 +101,7 @@ static hr_status band_open(hr_pipeline *pipeline, hr_error *error)
     atomic_store(&pipeline->chunks, empty ? 0 : hr_div_up(c->extent[0], state->rows));
     pipeline->chunk_bytes = state->rows * row_bytes;
     pipeline->depth = 1;
+    pipeline->width[HR_STAGE_COMPUTE] = 1;
     hr_device *device = pipeline->options.devices[0];
     hr_status status = hr_device_launcher(device, pipeline->options.op, &state->fn, error);
     if (status == HR_OK) {

@@ -2,7 +2,6 @@
 #include "pipeline/flow.h"
 
 #include "base/checked.h"
-#include "base/clock.h"
 #include "base/nt_copy.h"
 #include "pipeline/plan.h"
 
@@ -193,18 +192,19 @@ static hr_status read_piece(hr_pipeline *pipeline, hr_place_in_run place, void *
                             hr_error *error)
 {
     const hr_source *source = pipeline->options.in[place.port].source;
-    uint64_t begin = hr_now_ns();
+    place.stage = source->data != NULL ? HR_STAGE_STAGE : HR_STAGE_READ;
+    hr_mark mark = hr_run_enter(pipeline, place.stage);
     if (source->data != NULL) {
-        place.stage = HR_STAGE_STAGE;
         hr_copy_nontemporal(buffer, (const unsigned char *)source->data + range->offset_bytes, range->bytes);
     } else {
         uint64_t got = 0;
         hr_status status = hr_port_read(source, range->offset_bytes, buffer, range->bytes, &got, error);
         if (status != HR_OK) {
+            hr_run_leave(pipeline, place, mark, 0);
             return hr_port_named(status, "input", place.port, pipeline->cut.inputs, error);
         }
     }
-    hr_run_span(pipeline, place, begin, hr_now_ns(), range->bytes);
+    hr_run_leave(pipeline, place, mark, range->bytes);
     return HR_OK;
 }
 
@@ -346,9 +346,9 @@ static hr_status write_piece(hr_pipeline *pipeline, hr_place_in_run place, const
     if (hr_sink_check_room(sink, range, error) != HR_OK) {
         return hr_port_named(HR_E_RANGE, "output", place.port, pipeline->cut.outputs, error);
     }
-    uint64_t begin = hr_now_ns();
+    hr_mark mark = hr_run_enter(pipeline, HR_STAGE_WRITE);
     hr_copy_nontemporal((unsigned char *)sink->data + range->offset_bytes, buffer, range->bytes);
-    hr_run_span(pipeline, place, begin, hr_now_ns(), range->bytes);
+    hr_run_leave(pipeline, place, mark, range->bytes);
     return HR_OK;
 }
 
@@ -420,6 +420,12 @@ static hr_status spawn_side(hr_pipeline *pipeline, const flow_way *ways, uint32_
         if (status != HR_OK) {
             return status;
         }
+    }
+    uint32_t width = (uint32_t)hr_min_u64(index, hr_plan_cores(pipeline));
+    if (reading) {
+        pipeline->width[HR_STAGE_READ] = pipeline->width[HR_STAGE_STAGE] = width;
+    } else {
+        pipeline->width[HR_STAGE_WRITE] = width;
     }
     return HR_OK;
 }

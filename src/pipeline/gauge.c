@@ -4,6 +4,7 @@
 #include "base/clock.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #define LOWEST_RATE     1e6
@@ -36,6 +37,56 @@ void hr_gauge_add(hr_gauge *gauge, uint64_t begin_ns, uint64_t end_ns, uint64_t 
         gauge->bytes_at[bin_of(rate)] += bytes;
     }
     pthread_mutex_unlock(&gauge->lock);
+}
+
+static uint64_t full_till(const hr_gauge *gauge, uint64_t now_ns)
+{
+    bool full = gauge->width > 0 && gauge->active >= gauge->width;
+    return gauge->full_ns + (full && now_ns > gauge->full_since_ns ? now_ns - gauge->full_since_ns : 0);
+}
+
+hr_mark hr_gauge_enter(hr_gauge *gauge, uint64_t now_ns)
+{
+    pthread_mutex_lock(&gauge->lock);
+    gauge->full_ns = full_till(gauge, now_ns);
+    gauge->full_since_ns = now_ns;
+    hr_mark mark = {.begin_ns = now_ns, .full_ns = gauge->full_ns};
+    gauge->active++;
+    pthread_mutex_unlock(&gauge->lock);
+    return mark;
+}
+
+void hr_gauge_leave(hr_gauge *gauge, hr_mark mark, uint64_t now_ns, uint64_t bytes)
+{
+    pthread_mutex_lock(&gauge->lock);
+    gauge->full_ns = full_till(gauge, now_ns);
+    gauge->full_since_ns = now_ns;
+    gauge->active--;
+    if (now_ns > mark.begin_ns) {
+        double share = (double)(gauge->full_ns - mark.full_ns) / (double)(now_ns - mark.begin_ns);
+        gauge->full_bytes += share * (double)bytes;
+    }
+    pthread_mutex_unlock(&gauge->lock);
+    if (bytes > 0) {
+        hr_gauge_add(gauge, mark.begin_ns, now_ns, bytes);
+    }
+}
+
+void hr_gauge_add_full(hr_gauge *gauge, uint64_t begin_ns, uint64_t end_ns)
+{
+    hr_gauge_add(gauge, begin_ns, end_ns, 0);
+    pthread_mutex_lock(&gauge->lock);
+    gauge->full_ns += end_ns - begin_ns;
+    pthread_mutex_unlock(&gauge->lock);
+}
+
+double hr_gauge_full_rate(hr_gauge *gauge, uint64_t least_ns)
+{
+    pthread_mutex_lock(&gauge->lock);
+    bool enough = gauge->full_ns >= least_ns && gauge->full_ns > 0 && gauge->full_bytes > 0.0;
+    double rate = enough ? gauge->full_bytes * (double)HR_NS_PER_S / (double)gauge->full_ns : 0.0;
+    pthread_mutex_unlock(&gauge->lock);
+    return rate;
 }
 
 double hr_gauge_busy_s(hr_gauge *gauge)

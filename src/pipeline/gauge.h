@@ -15,15 +15,34 @@ typedef struct hr_gauge {
     hr_cover cover;
     uint64_t bytes;
     uint64_t bytes_at[HR_GAUGE_BINS]; /* bytes that went at the speed of this bin */
+    uint32_t width, active;           /* spans that run at once at most, and now */
+    uint64_t full_since_ns;           /* while active ≥ width */
+    uint64_t full_ns;                 /* how long that was, in all */
+    double full_bytes;                /* moved meanwhile */
 } hr_gauge;
+
+/* The begin of a span that is measured as it happens. */
+typedef struct hr_mark {
+    uint64_t begin_ns;
+    uint64_t full_ns; /* how long the stage had been full by then */
+} hr_mark;
 
 void hr_gauge_init(hr_gauge *gauge);
 void hr_gauge_destroy(hr_gauge *gauge);
+/* A span that happened elsewhere: on a device. */
 void hr_gauge_add(hr_gauge *gauge, uint64_t begin_ns, uint64_t end_ns, uint64_t bytes);
+/* A span of a host thread: enter when it begins, leave with what enter gave when it ends. */
+hr_mark hr_gauge_enter(hr_gauge *gauge, uint64_t now_ns);
+void hr_gauge_leave(hr_gauge *gauge, hr_mark mark, uint64_t now_ns, uint64_t bytes);
+/* What belongs to the stage and has no bytes of its own (a sink that finishes): time in which it is full. */
+void hr_gauge_add_full(hr_gauge *gauge, uint64_t begin_ns, uint64_t end_ns);
 double hr_gauge_busy_s(hr_gauge *gauge);
 uint64_t hr_gauge_bytes(hr_gauge *gauge);
 /* Bytes per second that a span reached or passed with the fastest tenth of its bytes; 0 if nothing was
  * measured. The upper edge of a bin, so never less than what was seen. */
 double hr_gauge_rate(hr_gauge *gauge);
+/* Bytes per second of the stage as a whole while all of its threads were in it at once, that is while it ran
+ * alone; 0 if that was for less than `least_ns`. */
+double hr_gauge_full_rate(hr_gauge *gauge, uint64_t least_ns);
 
 #endif

@@ -12,8 +12,6 @@
 #include "pipeline/plan.h"
 #include "pipeline/port.h"
 
-#include "base/clock.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,9 +70,9 @@ static hr_status fetch(hr_pipeline *pipeline, lane *self, uint64_t chunk, uint32
     /* Nothing writes through an input's view; the launcher's struct is shared by inputs and outputs. */
     *data = (unsigned char *)(uintptr_t)source->data + range->offset_bytes;
     if (source->will_need != NULL) {
-        uint64_t begin = hr_now_ns();
+        hr_mark mark = hr_run_enter(pipeline, HR_STAGE_READ);
         source->will_need(source->self, range->offset_bytes, range->bytes);
-        hr_run_span(pipeline, place, begin, hr_now_ns(), range->bytes);
+        hr_run_leave(pipeline, place, mark, range->bytes);
     }
     return HR_OK;
 }
@@ -147,12 +145,12 @@ static hr_status compute(hr_pipeline *pipeline, lane *self, hr_launch *launch, u
                              .chunk = launch->chunk,
                              .lane = self->index,
                              .device = pipeline->info.spec};
-    uint64_t begin = hr_now_ns();
+    hr_mark mark = hr_run_enter(pipeline, HR_STAGE_COMPUTE);
     hr_status status = state->fn(launch, error);
     if (status != HR_OK) {
         return hr_run_refused(status, "the op", error);
     }
-    hr_run_span(pipeline, place, begin, hr_now_ns(), bytes);
+    hr_run_leave(pipeline, place, mark, bytes);
     return HR_OK;
 }
 
@@ -265,6 +263,24 @@ static hr_status make_turns(lane_state *state)
     return hr_turn_init(&state->combine);
 }
 
+/* How many lanes can be in each stage at once. */
+static void set_widths(hr_pipeline *pipeline)
+{
+    const hr_pipeline_options *options = &pipeline->options;
+    uint32_t lanes = (uint32_t)hr_min_u64(pipeline->depth, hr_plan_cores(pipeline));
+    uint32_t readers = 0, writers = 0;
+    for (uint32_t i = 0; i < pipeline->cut.inputs; i++) {
+        const hr_source *source = options->in[i].source;
+        readers = source->data == NULL && source->sequential ? readers + 1 : lanes;
+    }
+    for (uint32_t i = 0; i < pipeline->cut.outputs; i++) {
+        writers = options->out[i].sink->sequential ? writers + 1 : lanes;
+    }
+    pipeline->width[HR_STAGE_READ] = (uint32_t)hr_min_u64(readers, lanes);
+    pipeline->width[HR_STAGE_COMPUTE] = lanes;
+    pipeline->width[HR_STAGE_WRITE] = (uint32_t)hr_min_u64(writers, lanes);
+}
+
 /* All memory of the run: the lanes' slots, the carries, the op's state. */
 static hr_status take_memory(hr_pipeline *pipeline, hr_error *error)
 {
@@ -318,6 +334,7 @@ static hr_status lane_open(hr_pipeline *pipeline, hr_error *error)
     }
     if (status == HR_OK) {
         atomic_store(&pipeline->chunks, hr_cut_chunks(&pipeline->cut));
+        set_widths(pipeline);
         status = take_memory(pipeline, error);
     }
     if (status == HR_OK && op->prepare != NULL && state->op_state != NULL) {

@@ -315,7 +315,7 @@ static void end_sinks(hr_pipeline *pipeline)
             pipeline->failure.chunk = HR_NO_CHUNK;
         } else {
             hr_place_in_run place = {.stage = HR_STAGE_WRITE, .chunk = HR_NO_CHUNK, .port = i};
-            hr_run_span(pipeline, place, begin, hr_now_ns(), 0);
+            hr_run_finished(pipeline, place, begin, hr_now_ns());
         }
     }
 }
@@ -341,6 +341,9 @@ hr_status hr_pipeline_run(hr_pipeline *pipeline, hr_report *report, hr_error *er
 {
     if (pipeline == NULL || (report != NULL && report->size < sizeof *report)) {
         return hr_fail(error, HR_E_INVALID, "pipeline: null, or a report that HR_REPORT_INIT has not set up");
+    }
+    for (int i = 0; i < HR_STAGE_COUNT; i++) {
+        pipeline->gauge[i].width = pipeline->width[i];
     }
     pthread_mutex_lock(&pipeline->lock);
     if (pipeline->phase != HR_RUN_OPENED) {

@@ -12,6 +12,9 @@
 #define LANE_SLOT_LEAST (128 * KIB)
 #define LANE_SLOT_MOST  (2 * MIB)
 
+/* Chunks of whole pages let files be read and written at page bounds. */
+#define CHUNK_GRAIN (4 * KIB)
+
 uint64_t hr_plan_cores(const hr_pipeline *pipeline)
 {
     uint64_t cores = hr_host_cores();
@@ -46,6 +49,11 @@ uint64_t hr_lane_slot_bytes(const hr_pipeline *pipeline)
     return bytes;
 }
 
+uint64_t hr_plan_round_chunk(uint64_t bytes)
+{
+    return bytes >= 16 * CHUNK_GRAIN ? bytes / CHUNK_GRAIN * CHUNK_GRAIN : bytes;
+}
+
 /* Bytes of all ports that one unit has. */
 static uint64_t bytes_a_unit(const hr_cut *cut)
 {
@@ -72,7 +80,7 @@ static uint64_t chunk_for_slot(const hr_pipeline *pipeline, uint64_t slot_bytes,
     units = hr_max_u64(units, 16 * cut->in[0].halo_units);
     units = hr_round_up(hr_max_u64(units, 1), cut->align_units);
     uint64_t bytes;
-    return hr_mul_overflows(units, hr_cut_unit_bytes(cut), &bytes) ? UINT64_MAX : bytes;
+    return hr_mul_overflows(units, hr_cut_unit_bytes(cut), &bytes) ? UINT64_MAX : hr_plan_round_chunk(bytes);
 }
 
 static bool any_port_does_io(const hr_pipeline *pipeline)

@@ -24,6 +24,9 @@ HR_CHECKED hr_status hr_plan_lanes(hr_pipeline *pipeline, hr_error *error);
 /* Chooses chunk_units and depth for a flow whose ports' ways are known. */
 HR_CHECKED hr_status hr_plan_flow(hr_pipeline *pipeline, hr_error *error);
 
+/* Rounds a planned chunk down to what files like. */
+uint64_t hr_plan_round_chunk(uint64_t bytes);
+
 /* Cores that the host may use. */
 uint64_t hr_plan_cores(const hr_pipeline *pipeline);
 

@@ -137,7 +137,7 @@ static hr_status choose_chunk(hr_pipeline *pipeline, const hr_cost_stage *stages
         hr_cost_best_chunk(stages, HR_STAGE_COUNT,
                            total_chunk_bytes(pipeline) / pipeline->options.device_count, (double)least, most);
     uint64_t smallest = hr_cut_unit_bytes(&pipeline->cut) * pipeline->cut.align_units;
-    uint64_t chunk = hr_max_u64((uint64_t)best, smallest);
+    uint64_t chunk = hr_max_u64(hr_plan_round_chunk((uint64_t)best), smallest);
     for (;;) {
         hr_status status = hr_cut_set_chunk(&pipeline->cut, chunk, error);
         if (status != HR_OK || depth_that_fits(pipeline) >= FLOW_DEPTH_LEAST || chunk / 2 < smallest) {

@@ -2,7 +2,6 @@
 #include "pipeline/port.h"
 
 #include "base/checked.h"
-#include "base/clock.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -108,19 +107,17 @@ hr_status hr_reader_fetch(hr_pipeline *pipeline, hr_reader *reader, hr_place_in_
     if (in_order && !hr_turn_wait(pipeline, &reader->turn, place.chunk)) {
         return HR_AGAIN;
     }
-    uint64_t begin = hr_now_ns();
+    hr_mark mark = hr_run_enter(pipeline, place.stage);
     uint64_t got = 0;
     bool ended = in_order && reader->ended;
     hr_status status = ended ? HR_OK : read_range(pipeline, reader, place, buffer, range, &got, error);
+    hr_run_leave(pipeline, place, mark, status == HR_OK ? got : 0);
     if (status != HR_OK) {
         return hr_port_named(status, "input", place.port, pipeline->cut.inputs, error);
     }
     if (in_order) {
         reader->ended = got < range->bytes;
         hr_turn_pass(pipeline, &reader->turn, place.chunk);
-    }
-    if (got > 0) {
-        hr_run_span(pipeline, place, begin, hr_now_ns(), got);
     }
     if (got == range->bytes) {
         return HR_OK;
@@ -158,13 +155,13 @@ hr_status hr_writer_put(hr_pipeline *pipeline, hr_turn *turn, hr_place_in_run pl
     if (status != HR_OK) {
         return hr_port_named(status, "output", place.port, pipeline->cut.outputs, error);
     }
-    uint64_t begin = hr_now_ns();
+    hr_mark mark = hr_run_enter(pipeline, place.stage);
     status = sink->write(sink->self, range->offset_bytes, buffer, range->bytes, error);
+    hr_run_leave(pipeline, place, mark, status == HR_OK ? range->bytes : 0);
     if (status != HR_OK) {
         status = hr_run_refused(status, "the sink", error);
         return hr_port_named(status, "output", place.port, pipeline->cut.outputs, error);
     }
-    hr_run_span(pipeline, place, begin, hr_now_ns(), range->bytes);
     if (sink->sequential) {
         hr_turn_pass(pipeline, turn, place.chunk);
     }

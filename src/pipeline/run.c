@@ -174,10 +174,9 @@ void hr_turn_pass(hr_pipeline *pipeline, hr_turn *turn, uint64_t chunk)
     pthread_mutex_unlock(&pipeline->lock);
 }
 
-void hr_run_span(hr_pipeline *pipeline, hr_place_in_run place, uint64_t begin_ns, uint64_t end_ns,
-                 uint64_t bytes)
+static void tell_span(hr_pipeline *pipeline, hr_place_in_run place, uint64_t begin_ns, uint64_t end_ns,
+                      uint64_t bytes)
 {
-    hr_gauge_add(&pipeline->gauge[place.stage], begin_ns, end_ns, bytes);
     const hr_observer *observer = pipeline->options.observer;
     if (observer != NULL && observer->span != NULL) {
         hr_span span = {.size = sizeof span,
@@ -192,6 +191,33 @@ void hr_run_span(hr_pipeline *pipeline, hr_place_in_run place, uint64_t begin_ns
                         .name = pipeline->options.op->name};
         observer->span(observer->self, &span);
     }
+}
+
+hr_mark hr_run_enter(hr_pipeline *pipeline, hr_stage stage)
+{
+    return hr_gauge_enter(&pipeline->gauge[stage], hr_now_ns());
+}
+
+void hr_run_leave(hr_pipeline *pipeline, hr_place_in_run place, hr_mark mark, uint64_t bytes)
+{
+    uint64_t now = hr_now_ns();
+    hr_gauge_leave(&pipeline->gauge[place.stage], mark, now, bytes);
+    if (bytes > 0) {
+        tell_span(pipeline, place, mark.begin_ns, now, bytes);
+    }
+}
+
+void hr_run_span(hr_pipeline *pipeline, hr_place_in_run place, uint64_t begin_ns, uint64_t end_ns,
+                 uint64_t bytes)
+{
+    hr_gauge_add(&pipeline->gauge[place.stage], begin_ns, end_ns, bytes);
+    tell_span(pipeline, place, begin_ns, end_ns, bytes);
+}
+
+void hr_run_finished(hr_pipeline *pipeline, hr_place_in_run place, uint64_t begin_ns, uint64_t end_ns)
+{
+    hr_gauge_add_full(&pipeline->gauge[place.stage], begin_ns, end_ns);
+    tell_span(pipeline, place, begin_ns, end_ns, 0);
 }
 
 void hr_run_note(hr_pipeline *pipeline, const char *format, ...)

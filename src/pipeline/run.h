@@ -143,8 +143,14 @@ typedef struct hr_place_in_run {
     uint32_t port, lane;
     const char *device;
 } hr_place_in_run;
+/* A span of the calling thread: enter before, leave after. One of no bytes is not told. */
+hr_mark hr_run_enter(hr_pipeline *pipeline, hr_stage stage);
+void hr_run_leave(hr_pipeline *pipeline, hr_place_in_run place, hr_mark mark, uint64_t bytes);
+/* A span that happened elsewhere. */
 void hr_run_span(hr_pipeline *pipeline, hr_place_in_run place, uint64_t begin_ns, uint64_t end_ns,
                  uint64_t bytes);
+/* A sink's finish: the write stage's, and it has no bytes. */
+void hr_run_finished(hr_pipeline *pipeline, hr_place_in_run place, uint64_t begin_ns, uint64_t end_ns);
 void hr_run_note(hr_pipeline *pipeline, const char *format, ...) HR_PRINTF(2, 3);
 
 /* Fills a launch with what is the same for all chunks. */

@@ -2,7 +2,6 @@
 #include "pipeline/tile.h"
 
 #include "base/checked.h"
-#include "base/clock.h"
 #include "pipeline/plan.h"
 
 #include <headrace/copy.h>
@@ -178,15 +177,15 @@ static void read_bands(hr_pipeline *pipeline, void *argument)
                                  .port = box.port,
                                  .lane = (uint32_t)(slot - job->ring_in)};
         hr_error error = HR_ERROR_INIT;
-        uint64_t begin = hr_now_ns();
+        hr_mark mark = hr_run_enter(pipeline, place.stage);
         hr_status status = hr_port_read_rows(source, box.offset_bytes + slot->first_row * box.pitch_bytes,
                                              box.row_bytes, slot->rows, box.pitch_bytes, slot->host, &error);
+        hr_run_leave(pipeline, place, mark, status == HR_OK ? slot->bytes : 0);
         if (status != HR_OK) {
             status = hr_port_named(status, "input", box.port, 2, &error);
             hr_run_fail(pipeline, slot->chunk, &error);
             return;
         }
-        hr_run_span(pipeline, place, begin, hr_now_ns(), slot->bytes);
         set_phase(job, slot, BAND_FULL);
     }
 }
@@ -463,14 +462,14 @@ static void write_bands(hr_pipeline *pipeline, void *argument)
         hr_place_in_run place = {
             .stage = HR_STAGE_WRITE, .chunk = slot->chunk, .lane = (uint32_t)(slot - job->ring_out)};
         hr_error error = HR_ERROR_INIT;
-        uint64_t begin = hr_now_ns();
+        hr_mark mark = hr_run_enter(pipeline, place.stage);
         hr_status status = hr_port_write_rows(sink, box.offset_bytes + slot->first_row * box.pitch_bytes,
                                               box.row_bytes, slot->rows, box.pitch_bytes, slot->host, &error);
+        hr_run_leave(pipeline, place, mark, status == HR_OK ? slot->bytes : 0);
         if (status != HR_OK) {
             hr_run_fail(pipeline, slot->chunk, &error);
             return;
         }
-        hr_run_span(pipeline, place, begin, hr_now_ns(), slot->bytes);
         set_phase(job, slot, BAND_EMPTY);
     }
 }
@@ -575,6 +574,7 @@ static hr_status tile_open(hr_pipeline *pipeline, hr_error *error)
         job->device = pipeline->options.devices[i];
         pthread_cond_init(&job->moved, NULL);
     }
+    pipeline->width[HR_STAGE_H2D] = pipeline->width[HR_STAGE_COMPUTE] = pipeline->width[HR_STAGE_D2H] = jobs;
     share_rows(state, pipeline->plan.shape[0].extent[0]);
     status = open_jobs(pipeline, state, error);
     uint64_t chunks = 0;

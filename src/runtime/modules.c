@@ -1,23 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/modules.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
-#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define PREFIX "headrace-"
+#define SUFFIX ".so"
 /* The module that people look for; its absence is worth a word. */
 #define EXPECTED "cuda"
-
-/* "headrace-cuda.so" → "cuda". */
-static void name_of(const char *path, char *name, size_t room)
-{
-    const char *file = strrchr(path, '/');
-    file = (file != NULL ? file + 1 : path) + strlen(PREFIX);
-    snprintf(name, room, "%.*s", (int)strcspn(file, "."), file);
-}
 
 static void add_absent(hr_runtime *runtime, const char *name, const char *why)
 {
@@ -61,23 +54,33 @@ static void load(hr_runtime *runtime, const char *path, const char *name)
     add_absent(runtime, name, why);
 }
 
+static int is_module(const struct dirent *entry)
+{
+    size_t length = strlen(entry->d_name);
+    return strncmp(entry->d_name, PREFIX, strlen(PREFIX)) == 0 && length > strlen(PREFIX SUFFIX) &&
+           strcmp(entry->d_name + length - strlen(SUFFIX), SUFFIX) == 0;
+}
+
 /* Loads what the folder has. True if the expected module was there, whether it loaded or not. */
 static bool load_folder(hr_runtime *runtime, const char *folder)
 {
-    char pattern[4096];
-    glob_t paths;
+    struct dirent **files;
+    int count = scandir(folder, &files, is_module, alphasort);
     bool expected = false;
-    if (snprintf(pattern, sizeof pattern, "%s/" PREFIX "*.so", folder) >= (int)sizeof pattern ||
-        glob(pattern, 0, NULL, &paths) != 0) {
-        return false;
+    for (int i = 0; i < count; i++) {
+        char path[4096], name[64];
+        const char *file = files[i]->d_name;
+        if (snprintf(path, sizeof path, "%s/%s", folder, file) < (int)sizeof path) {
+            snprintf(name, sizeof name, "%.*s", (int)(strlen(file) - strlen(PREFIX SUFFIX)),
+                     file + strlen(PREFIX));
+            expected = expected || strcmp(name, EXPECTED) == 0;
+            load(runtime, path, name);
+        }
+        free(files[i]);
     }
-    for (size_t i = 0; i < paths.gl_pathc; i++) {
-        char name[64];
-        name_of(paths.gl_pathv[i], name, sizeof name);
-        expected = expected || strcmp(name, EXPECTED) == 0;
-        load(runtime, paths.gl_pathv[i], name);
+    if (count >= 0) {
+        free(files);
     }
-    globfree(&paths);
     return expected;
 }
 
@@ -100,7 +103,7 @@ void hr_modules_load(hr_runtime *runtime, const char *module_path)
     const char *named = module_path != NULL ? module_path : secure_getenv("HEADRACE_MODULES");
     if (named != NULL) {
         if (!load_folder(runtime, named)) {
-            snprintf(why, sizeof why, "there is no " PREFIX EXPECTED ".so in %.300s", named);
+            snprintf(why, sizeof why, "there is no " PREFIX EXPECTED SUFFIX " in %.300s", named);
             add_absent(runtime, EXPECTED, why);
         }
         return;
@@ -111,8 +114,8 @@ void hr_modules_load(hr_runtime *runtime, const char *module_path)
         found = true;
     }
     if (!found) {
-        snprintf(why, sizeof why, "there is no module " PREFIX EXPECTED ".so in %.180s or in %.180s", beside,
-                 HR_MODULE_FOLDER);
+        snprintf(why, sizeof why, "there is no module " PREFIX EXPECTED SUFFIX " in %.180s or in %.180s",
+                 beside, HR_MODULE_FOLDER);
         add_absent(runtime, EXPECTED, why);
     }
 }
