@@ -283,7 +283,7 @@ hr_status hr_device_expand(hr_runtime *runtime, const char *spec,
         return each(user, chosen);
     }
     const hr_backend *backend;
-    const char *rest;
+    const char *rest = spec;
     hr_status status = hr_runtime_find_backend(runtime, spec, &backend, &rest, error);
     if (status != HR_OK) {
         return status;

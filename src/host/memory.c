@@ -47,12 +47,10 @@ static void *touch_pieces(void *argument)
         if (madvise(work->base + at, bytes, MADV_POPULATE_WRITE) == 0) {
             continue;
         }
-        if (errno == EINVAL) {
+        if (errno == EINVAL || errno == EINTR) { /* an old kernel, or a signal */
             touch_pages(work->base + at, bytes);
-        } else if (errno != EINTR) {
-            atomic_store(&work->code, errno);
         } else {
-            touch_pages(work->base + at, bytes);
+            atomic_store(&work->code, errno);
         }
     }
 }

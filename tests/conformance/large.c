@@ -53,7 +53,7 @@ static void space_open(fixture *fx, large_space *space)
 
 static void space_close(fixture *fx, large_space *space)
 {
-    if (space->pool == NULL) {
+    if (space->pool == NULL || space->host == NULL) {
         return;
     }
     CHECK_OK(hr_stream_close(&space->stream, &fx->error));

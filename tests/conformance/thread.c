@@ -15,8 +15,8 @@ enum { THREADS = 8, ROUNDS = 60 };
 typedef struct worker {
     fixture *shared;
     hr_stream *stream; /* one for all */
-    unsigned number;
     hr_error error;
+    unsigned number;
     int line; /* of the first failure */
 } worker;
 

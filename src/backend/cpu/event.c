@@ -79,7 +79,7 @@ bool hr_cpu_point_unpark(hr_cpu_point *point, hr_bstream *stream)
     while (*link != NULL && *link != stream) {
         link = &(*link)->park_next;
     }
-    bool found = *link == stream;
+    bool found = *link != NULL;
     if (found) {
         *link = stream->park_next;
     }
