@@ -2,19 +2,18 @@
 /*
  * A copy engine: one thread a direction that moves bytes as fast as a link of a given speed would.
  *
- * Time is kept by arithmetic, not by sleeping for each copy: a copy begins when it is asked for or when the
- * link is free, whichever is later, and ends its length later. The thread moves the bytes and then sleeps
- * until that end. A sleep that lasts too long makes this one copy late and no other, because the next one
- * begins at the end by arithmetic; so thousands of small copies take the time that they should. Only as much
- * of a delay is made up for as a late wake-up can cause: a link does not run faster after somebody kept it
- * waiting.
+ * Time is kept by arithmetic, not by sleeping for each copy: a copy begins when its stream comes to it or
+ * when the link is free, whichever is later, and ends its length later. The thread moves the bytes and then
+ * sleeps until that end. A sleep that lasts too long, or a thread that the system keeps waiting, makes this
+ * one copy late and no other, because the next one begins at the end by arithmetic, as it would on a link
+ * that nobody holds up; so thousands of small copies take the time that they should. No copy begins before it
+ * was asked for.
  */
 #include "backend/cpu/internal.h"
 
 #include <errno.h>
 #include <sys/prctl.h>
 
-#define LATE_WAKE_NS UINT64_C(200000)
 /* Shorter waits are spent awake: going to sleep takes longer. */
 #define SPIN_NS UINT64_C(5000)
 
@@ -50,7 +49,6 @@ static uint64_t transfer(hr_cpu_engine *engine, const hr_bstream *stream)
     if (length > 0) {
         sleep_until(end);
     }
-    end = later(end, hr_now_ns() - LATE_WAKE_NS);
     engine->free_ns = end;
     return end;
 }

@@ -167,7 +167,8 @@ struct hr_bstream {
     hr_cpu_slab *slabs;
     hr_status failure; /* the first, for ever; HR_OK before */
     hr_error error;
-    uint64_t chain_ns; /* when the operation before the head ended, by the arithmetic of its engine */
+    uint64_t
+        chain_ns; /* when the operation before the head ended; after a copy, by its engine's arithmetic */
     hr_bstream *park_next, *ready_next, *engine_next;
     pthread_t thread;
 };

@@ -63,9 +63,9 @@ static bool parse_option(const char *text, size_t length, hr_cpu_options *option
         return good;
     }
     if (key == 7 && strncmp(text, "latency", key) == 0) {
-        bool good = parse_number(value, value_length, "num", 1000, &number) && number / 1000 < 1e10;
-        options->latency_ns =
-            good ? (uint64_t)(number / 1000) : 0; /* "n" is the first letter, a step already */
+        value_length -= value_length > 0 && value[value_length - 1] == 'n';
+        bool good = parse_number(value, value_length, "um", 1000, &number) && number < 1e10;
+        options->latency_ns = good ? (uint64_t)number : 0;
         return good;
     }
     return false;

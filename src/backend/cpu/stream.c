@@ -167,7 +167,7 @@ void hr_cpu_drive(hr_bstream *ready)
         ready = stream->ready_next;
         pthread_mutex_lock(&stream->lock);
         stream->state = HR_CPU_IDLE;
-        stream->chain_ns = 0;
+        stream->chain_ns = hr_now_ns();
         advance(stream, &ready);
         pthread_mutex_unlock(&stream->lock);
     }
@@ -279,7 +279,7 @@ static void *stream_thread(void *argument)
             set_failure(stream, status, &error);
         }
         stream->state = HR_CPU_IDLE;
-        stream->chain_ns = 0;
+        stream->chain_ns = hr_now_ns();
         retire(stream);
         advance(stream, &ready);
         if (ready != NULL) {
