@@ -82,7 +82,7 @@ typedef struct hr_cuda_epoch {
 } hr_cuda_epoch;
 
 /* Pinned memory that carries a long list of segments to a kernel. */
-#define HR_CUDA_LIST_BLOCKS   4
+#define HR_CUDA_LIST_BLOCKS   8
 #define HR_CUDA_LIST_SEGMENTS 16384
 typedef struct hr_cuda_list_block {
     hr_segment *segments; /* null: there is none */

@@ -433,17 +433,8 @@ void hr_cuda_drop(hr_bstream *stream)
 static void free_helpers(hr_cuda_stager *stager)
 {
     for (int i = 0; i < HR_CUDA_MAX_PEERS; i++) {
-        hr_stage_helper *helper = stager->helper[i];
-        if (helper != NULL) {
-            hr_cuda_scope scope;
-            hr_cuda_enter_anyway(helper->device, &scope);
-            hr_cuda_ignore(helper->device, cudaStreamSynchronize(helper->stream));
-            for (int k = 0; k < HR_STAGE_SLOTS; k++) {
-                hr_cuda_ignore(helper->device, cudaEventDestroy(helper->event[k]));
-            }
-            hr_cuda_ignore(helper->device, cudaStreamDestroy(helper->stream));
-            hr_cuda_leave(&scope);
-            free(helper);
+        if (stager->helper[i] != NULL) {
+            hr_stage_helper_close(stager->helper[i]);
         }
     }
 }

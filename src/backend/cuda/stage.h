@@ -63,7 +63,7 @@ typedef struct hr_stage_slot {
 
 /* A stream on another device, and an event for each slot, for copies between devices. */
 typedef struct hr_stage_helper {
-    hr_bdevice *device;
+    hr_bdevice *device; /* the helper's own: only what submitting copies needs of a device */
     cudaStream_t stream;
     cudaEvent_t event[HR_STAGE_SLOTS];
 } hr_stage_helper;
@@ -136,5 +136,6 @@ void hr_stage_drain(hr_stage_slot *slot);
 hr_step hr_stage_copy_step(hr_cuda_stager *stager, hr_cuda_pending *op);
 /* Ends a staged copy that its stream's failure cut short; blocked while slots are out. */
 hr_step hr_stage_copy_abandon(hr_cuda_stager *stager, hr_cuda_pending *op);
+void hr_stage_helper_close(hr_stage_helper *helper);
 
 #endif

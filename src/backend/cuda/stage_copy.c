@@ -240,26 +240,80 @@ static hr_bdevice *far_device(const hr_cuda_pending *op, bool *far_is_source)
     return NULL;
 }
 
+/*
+ * The far device as the helper needs it: its context, retained. The caller's own handle of it may be closed
+ * before the helper is.
+ */
+static hr_status retain_device(hr_bdevice *far, hr_bdevice **kept, hr_error *error)
+{
+    hr_bdevice *made = calloc(1, sizeof *made);
+    if (made == NULL) {
+        return hr_fail(error, HR_E_HOST_MEMORY, "copy between devices: its description could not be had");
+    }
+    made->ordinal = far->ordinal;
+    made->handle = far->handle;
+    made->driver = far->driver;
+    made->multiprocessors = far->multiprocessors;
+    made->max_pitch_bytes = far->max_pitch_bytes;
+    made->host_pointers_work = far->host_pointers_work;
+    pthread_mutex_init(&made->lock, NULL);
+    hr_status status = hr_cuda_check_driver(NULL, made->driver->primary_retain(&made->context, made->handle),
+                                            error, "copy between devices: the other device's context");
+    if (status != HR_OK) {
+        pthread_mutex_destroy(&made->lock);
+        free(made);
+        return status;
+    }
+    *kept = made;
+    return HR_OK;
+}
+
+void hr_stage_helper_close(hr_stage_helper *helper)
+{
+    hr_bdevice *device = helper->device;
+    hr_cuda_scope scope;
+    hr_cuda_enter_anyway(device, &scope);
+    if (helper->stream != NULL) {
+        hr_cuda_ignore(device, cudaStreamSynchronize(helper->stream));
+        hr_cuda_ignore(device, cudaStreamDestroy(helper->stream));
+    }
+    for (int i = 0; i < HR_STAGE_SLOTS; i++) {
+        if (helper->event[i] != NULL) {
+            hr_cuda_ignore(device, cudaEventDestroy(helper->event[i]));
+        }
+    }
+    hr_cuda_leave(&scope);
+    (void)device->driver->primary_release(device->handle);
+    pthread_mutex_destroy(&device->lock);
+    free(device);
+    free(helper);
+}
+
 static hr_status make_helper(hr_cuda_stager *stager, hr_bdevice *far, hr_error *error)
 {
     hr_stage_helper *helper = calloc(1, sizeof *helper);
     if (helper == NULL) {
         return hr_fail(error, HR_E_HOST_MEMORY, "copy between devices: its stream could not be had");
     }
-    helper->device = far;
+    hr_status status = retain_device(far, &helper->device, error);
+    if (status != HR_OK) {
+        free(helper);
+        return status;
+    }
     hr_cuda_scope scope;
-    hr_cuda_enter_anyway(far, &scope);
-    hr_status status = hr_cuda_check(far, cudaStreamCreateWithFlags(&helper->stream, cudaStreamNonBlocking),
-                                     error, "copy between devices: creating a stream");
+    hr_cuda_enter_anyway(helper->device, &scope);
+    status = hr_cuda_check(helper->device, cudaStreamCreateWithFlags(&helper->stream, cudaStreamNonBlocking),
+                           error, "copy between devices: creating a stream");
     for (int i = 0; i < HR_STAGE_SLOTS && status == HR_OK; i++) {
-        status = hr_cuda_check(far, cudaEventCreateWithFlags(&helper->event[i], cudaEventDisableTiming),
-                               error, "copy between devices: creating an event");
+        status =
+            hr_cuda_check(helper->device, cudaEventCreateWithFlags(&helper->event[i], cudaEventDisableTiming),
+                          error, "copy between devices: creating an event");
     }
     hr_cuda_leave(&scope);
     if (status == HR_OK) {
         stager->helper[far->ordinal] = helper;
     } else {
-        free(helper);
+        hr_stage_helper_close(helper);
     }
     return status;
 }
