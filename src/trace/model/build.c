@@ -147,6 +147,7 @@ static bool string_room(hr_trace *trace, size_t length)
 
 uint32_t hr_trace_string(hr_trace *trace, const char *text, size_t length)
 {
+    text = length != 0 ? text : ""; /* an empty text may come without a place */
     uint64_t hash = hash_bytes(text, length);
     hr_table *table = &trace->index->strings;
     size_t slot = hash;

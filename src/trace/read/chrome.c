@@ -245,8 +245,10 @@ static hr_status read_object(hr_window *window, hr_chrome *chrome, hr_error *err
             return unexpected(window, "a key or the end of the object", error);
         if (status != HR_OK)
             return status;
-        if (byte == '}')
+        if (byte == '}') {
+            window->json.at++;
             break;
+        }
         if (byte == ',') {
             window->json.at++;
             continue;
@@ -259,6 +261,16 @@ static hr_status read_object(hr_window *window, hr_chrome *chrome, hr_error *err
         return hr_fail(error, HR_E_FORMAT, "%s: is JSON without \"traceEvents\", so it is no Chrome trace",
                        hr_trace_input_path(window->input));
     return HR_OK;
+}
+
+/* Nothing may follow; and only who reads to the end learns that a gzip stream's check sum is wrong. */
+static hr_status expect_end(hr_window *window, hr_error *error)
+{
+    char byte;
+    hr_status status = next_byte(window, &byte, error);
+    if (status == HR_OK)
+        return unexpected(window, "the end of the file", error);
+    return status == HR_END ? HR_OK : status;
 }
 
 hr_status hr_read_chrome(hr_trace_input *input, hr_trace *trace, hr_error *error)
@@ -282,6 +294,8 @@ hr_status hr_read_chrome(hr_trace_input *input, hr_trace *trace, hr_error *error
     } else if (status == HR_OK) {
         status = unexpected(&window, "'{' or '[' of a Chrome JSON trace", error);
     }
+    if (status == HR_OK)
+        status = expect_end(&window, error);
     if (trace->format == HR_FORMAT_UNKNOWN)
         trace->format = HR_FORMAT_CHROME;
     hr_chrome_end(&chrome);

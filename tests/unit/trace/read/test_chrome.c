@@ -173,6 +173,7 @@ static void damage_gets_one_line_that_names_the_byte(void **state)
     refused("{\"traceEvents\":[" CALL ",{\"ph\":\"X\",\"cat\":\"ker", HR_E_FORMAT, "truncated");
     refused("{\"traceEvents\":[" CALL "," COPY "]", HR_E_FORMAT, "truncated");
     refused("{\"a\":1}", HR_E_FORMAT, "no Chrome trace");
+    refused("{\"traceEvents\":[" CALL "," COPY "]} {", HR_E_FORMAT, "the end of the file");
     refused("{\"traceEvents\":[1,2]}", HR_E_FORMAT, "byte 16");
     refused("{\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"ts\":\"soon\",\"dur\":1}]}",
             HR_E_FORMAT, "no number");
