@@ -221,7 +221,7 @@ static void test_timeline(void **state)
 {
     (void)state;
     const char *text = printed(print_timeline);
-    const char *first = strstr(text, "read    ##########           50 %");
+    const char *first = strstr(text, "read    ##########             50 %");
     const char *second = strstr(text, "compute           ##########   50 %");
     bool good = first && second && first < second;
     if (!good)
