@@ -39,6 +39,9 @@ static atomic_int state; /* 0: not set up, 1: being set up, 2: ready */
 static void set_up(void)
 {
     int fresh = 0;
+    if (environ == NULL) {
+        return; /* so early that nobody knows yet what is wanted */
+    }
     if (atomic_load(&state) == 2 || !atomic_compare_exchange_strong(&state, &fresh, 1)) {
         return;
     }

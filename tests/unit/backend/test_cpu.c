@@ -9,6 +9,7 @@
 
 #include <headrace/copy.h>
 
+#include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -125,20 +126,32 @@ static double upload_seconds(test_rig *rig, uint64_t bytes, int count)
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define SLOWEST 100.0
 #else
-#define SLOWEST 1.5
+#define SLOWEST 1.25
 #endif
 
-/* Never faster than the link; slower only by what a busy machine takes away. */
+/*
+ * Time over arithmetic. Never below 1: no copy is faster than its link. Above it only by what a busy machine
+ * takes away, so the best of some tries counts.
+ */
+static double best_ratio(test_rig *rig, uint64_t bytes, int count, double arithmetic_s)
+{
+    double best = 1e9;
+    for (int i = 0; i < 5; i++) {
+        double ratio = upload_seconds(rig, bytes, count) / arithmetic_s;
+        assert_true(ratio >= 0.999);
+        best = ratio < best ? ratio : best;
+    }
+    print_message("%d copies of %" PRIu64 " bytes: %.4f of the arithmetic's time\n", count, bytes, best);
+    return best;
+}
+
 static void a_link_has_the_speed_it_was_given(void **state)
 {
     (void)state;
     test_rig rig = open_rig("cpu:discrete,h2d=400M,d2h=400M");
     memset(rig.host_block, 1, ROOM);
-    double large = upload_seconds(&rig, ROOM, 2) / (2 * (double)ROOM / 400e6);
-    double small = upload_seconds(&rig, 4000, 5000) / (4000.0 * 5000 / 400e6);
-    print_message("time over arithmetic: %.4f for 16 MiB, %.4f for 4000 B\n", large, small);
-    assert_true(large >= 0.999 && large < SLOWEST);
-    assert_true(small >= 0.99 && small < SLOWEST);
+    assert_true(best_ratio(&rig, ROOM, 1, (double)ROOM / 400e6) < SLOWEST);
+    assert_true(best_ratio(&rig, 4000, 2000, 4000.0 * 2000 / 400e6) < SLOWEST);
     close_rig(&rig);
 }
 
@@ -146,9 +159,7 @@ static void latency_counts_once_a_copy(void **state)
 {
     (void)state;
     test_rig rig = open_rig("cpu:discrete,latency=100u");
-    double ratio = upload_seconds(&rig, 8, 1000) / (1000 * 100e-6);
-    print_message("time over arithmetic: %.4f for 1000 copies of 100 us\n", ratio);
-    assert_true(ratio >= 0.99 && ratio < SLOWEST);
+    assert_true(best_ratio(&rig, 8, 200, 200 * 100e-6) < SLOWEST);
     close_rig(&rig);
 }
 
