@@ -10,41 +10,46 @@
 
 /* Categories, old spellings and new. What stands here as skipped is passed over without a look at its
  * arguments. */
+#define CATEGORY(name, kind)         \
+    {                                \
+        name, sizeof(name) - 1, kind \
+    }
 static const struct {
     const char *name;
+    size_t length;
     uint8_t kind;
 } categories[] = {
-    {"kernel", HR_EVENT_KERNEL},
-    {"gpu_memcpy", HR_EVENT_COPY},
-    {"memcpy", HR_EVENT_COPY},
-    {"gpu_memset", HR_EVENT_FILL},
-    {"memset", HR_EVENT_FILL},
-    {"cuda_runtime", HR_EVENT_CALL},
-    {"cuda_driver", HR_EVENT_CALL},
-    {"hip_runtime", HR_EVENT_CALL},
-    {"runtime", HR_EVENT_CALL},
-    {"driver", HR_EVENT_CALL},
-    {"cuda_sync", HR_EVENT_SYNC},
-    {"user_annotation", HR_EVENT_MARKER},
-    {"headrace_stage", HR_EVENT_MARKER},
-    {"nvtx", HR_EVENT_MARKER},
-    {"cpu_op", HR_CHROME_SKIPPED},
-    {"operator", HR_CHROME_SKIPPED},
-    {"python_function", HR_CHROME_SKIPPED},
-    {"cpu_instant_event", HR_CHROME_SKIPPED},
-    {"ac2g", HR_CHROME_SKIPPED},
-    {"async_cpu_to_gpu", HR_CHROME_SKIPPED},
-    {"async_gpu", HR_CHROME_SKIPPED},
-    {"fwdbwd", HR_CHROME_SKIPPED},
-    {"gpu_user_annotation", HR_CHROME_SKIPPED},
-    {"overhead", HR_CHROME_SKIPPED},
-    {"trace", HR_CHROME_SKIPPED},
+    CATEGORY("kernel", HR_EVENT_KERNEL),
+    CATEGORY("gpu_memcpy", HR_EVENT_COPY),
+    CATEGORY("memcpy", HR_EVENT_COPY),
+    CATEGORY("gpu_memset", HR_EVENT_FILL),
+    CATEGORY("memset", HR_EVENT_FILL),
+    CATEGORY("cuda_runtime", HR_EVENT_CALL),
+    CATEGORY("cuda_driver", HR_EVENT_CALL),
+    CATEGORY("hip_runtime", HR_EVENT_CALL),
+    CATEGORY("runtime", HR_EVENT_CALL),
+    CATEGORY("driver", HR_EVENT_CALL),
+    CATEGORY("cuda_sync", HR_EVENT_SYNC),
+    CATEGORY("user_annotation", HR_EVENT_MARKER),
+    CATEGORY("headrace_stage", HR_EVENT_MARKER),
+    CATEGORY("nvtx", HR_EVENT_MARKER),
+    CATEGORY("cpu_op", HR_CHROME_SKIPPED),
+    CATEGORY("operator", HR_CHROME_SKIPPED),
+    CATEGORY("python_function", HR_CHROME_SKIPPED),
+    CATEGORY("cpu_instant_event", HR_CHROME_SKIPPED),
+    CATEGORY("ac2g", HR_CHROME_SKIPPED),
+    CATEGORY("async_cpu_to_gpu", HR_CHROME_SKIPPED),
+    CATEGORY("async_gpu", HR_CHROME_SKIPPED),
+    CATEGORY("fwdbwd", HR_CHROME_SKIPPED),
+    CATEGORY("gpu_user_annotation", HR_CHROME_SKIPPED),
+    CATEGORY("overhead", HR_CHROME_SKIPPED),
+    CATEGORY("trace", HR_CHROME_SKIPPED),
 };
 
 static uint8_t kind_of_category(const hr_json_text *category)
 {
     for (size_t i = 0; i < sizeof categories / sizeof categories[0]; i++) {
-        if (category->length == strlen(categories[i].name) &&
+        if (category->length == categories[i].length &&
             strncasecmp(category->at, categories[i].name, category->length) == 0)
             return categories[i].kind;
     }

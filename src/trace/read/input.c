@@ -27,31 +27,40 @@ struct hr_trace_input {
     z_stream unpack;
 };
 
+static hr_status read_file(hr_trace_input *input, void *at, size_t room, size_t *got, hr_error *error)
+{
+    ssize_t bytes;
+    do
+        bytes = read(input->fd, at, room);
+    while (bytes < 0 && errno == EINTR);
+    if (bytes < 0)
+        return hr_fail(error, HR_E_IO, "%s: reading at byte %llu: %s", input->path,
+                       (unsigned long long)input->offset, strerror(errno));
+    input->offset += (uint64_t)bytes;
+    *got = (size_t)bytes;
+    return HR_OK;
+}
+
 /* Fills `packed` when it is empty; at the end it stays empty. */
 static hr_status refill(hr_trace_input *input, hr_error *error)
 {
     if (input->packed_at < input->packed_end)
         return HR_OK;
     size_t got = 0;
-    if (input->fd < 0) {
+    if (input->fd >= 0) {
+        hr_status status = read_file(input, input->packed, PACKED_BYTES, &got, error);
+        if (status != HR_OK)
+            return status;
+    } else {
         got = input->memory_left < PACKED_BYTES ? input->memory_left : PACKED_BYTES;
         if (got != 0)
             memcpy(input->packed, input->memory, got);
         input->memory += got;
         input->memory_left -= got;
-    } else {
-        ssize_t bytes;
-        do
-            bytes = read(input->fd, input->packed, PACKED_BYTES);
-        while (bytes < 0 && errno == EINTR);
-        if (bytes < 0)
-            return hr_fail(error, HR_E_IO, "%s: reading at byte %llu: %s", input->path,
-                           (unsigned long long)input->offset, strerror(errno));
-        got = (size_t)bytes;
+        input->offset += got;
     }
     input->packed_at = 0;
     input->packed_end = got;
-    input->offset += got;
     return HR_OK;
 }
 
@@ -159,12 +168,16 @@ size_t hr_trace_input_head(const hr_trace_input *input, const unsigned char **he
     return input->head_bytes;
 }
 
+/* What was read ahead first; after that straight to where it is wanted. */
 static hr_status read_plain(hr_trace_input *input, char *at, size_t room, size_t *got, hr_error *error)
 {
+    size_t have = input->packed_end - input->packed_at;
+    if (have == 0 && input->fd >= 0)
+        return read_file(input, at, room, got, error);
     hr_status status = refill(input, error);
     if (status != HR_OK)
         return status;
-    size_t have = input->packed_end - input->packed_at;
+    have = input->packed_end - input->packed_at;
     size_t bytes = have < room ? have : room;
     if (bytes != 0)
         memcpy(at, input->packed + input->packed_at, bytes);

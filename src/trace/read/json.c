@@ -347,9 +347,3 @@ size_t hr_json_unescape(const hr_json_text *text, char *out, size_t room)
     out[length] = '\0';
     return length;
 }
-
-bool hr_json_is(const hr_json_text *text, const char *word)
-{
-    size_t length = strlen(word);
-    return text->length == length && memcmp(text->at, word, length) == 0;
-}

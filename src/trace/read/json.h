@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define HR_JSON_PAD   16
 #define HR_JSON_DEPTH 256
@@ -47,6 +48,11 @@ bool hr_json_thousandths(const hr_json_text *text, int64_t *value);
 bool hr_json_whole(const hr_json_text *text, uint64_t *value);
 /* Unescapes into `out` (`room` bytes, ended by zero); what does not fit is cut. Returns the length. */
 size_t hr_json_unescape(const hr_json_text *text, char *out, size_t room);
-bool hr_json_is(const hr_json_text *text, const char *word);
+/* Inline, so that the word's length is known when it is compiled: it is asked of every key. */
+static inline bool hr_json_is(const hr_json_text *text, const char *word)
+{
+    size_t length = strlen(word);
+    return text->length == length && memcmp(text->at, word, length) == 0;
+}
 
 #endif
