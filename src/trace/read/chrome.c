@@ -217,6 +217,8 @@ static hr_status read_member(hr_window *window, hr_chrome *chrome, bool *saw_eve
     bool devices = hr_json_is(&key, "deviceProperties");
     if (hr_json_is(&key, "headrace"))
         chrome->trace->format = HR_FORMAT_HEADRACE;
+    else if (hr_json_is(&key, "schemaVersion") && chrome->trace->format == HR_FORMAT_UNKNOWN)
+        chrome->trace->format = HR_FORMAT_KINETO;
     status = next_byte(window, &byte, error);
     if (status == HR_END)
         return unexpected(window, "a value", error);

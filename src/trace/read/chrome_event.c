@@ -43,6 +43,8 @@ static const struct {
     CATEGORY("fwdbwd", HR_CHROME_SKIPPED),
     CATEGORY("gpu_user_annotation", HR_CHROME_SKIPPED),
     CATEGORY("overhead", HR_CHROME_SKIPPED),
+    CATEGORY("finding", HR_CHROME_SKIPPED), /* what --perfetto adds */
+    CATEGORY("predicted", HR_CHROME_SKIPPED),
     CATEGORY("trace", HR_CHROME_SKIPPED),
 };
 

@@ -160,7 +160,7 @@ hr_status hr_render_timeline(const hr_report *report, FILE *out, hr_error *error
     choose_window(trace, &begin_ns, &end_ns);
     if (end_ns <= begin_ns)
         return HR_OK;
-    fprintf(out, "\nTwo steps in the middle, %.3f ms from %.3f ms on:\n", (double)(end_ns - begin_ns) / 1e6,
+    fprintf(out, "\nTwo steps in the middle, %.3f ms, from %.3f ms on:\n", (double)(end_ns - begin_ns) / 1e6,
             (double)begin_ns / 1e6);
     for (uint32_t t = 0; t < trace->thread_count && rows < MOST_ROWS / 2; t++) {
         if (!fill_row(trace, &row, HR_NONE, t, begin_ns, end_ns))
@@ -183,7 +183,7 @@ hr_status hr_render_timeline(const hr_report *report, FILE *out, hr_error *error
         rows++;
     }
     fprintf(out,
-            "%*s   # kernel  > copy in  < copy out  = copy within  f fill  . call  w waits  : mostly idle\n",
+            "%*s  # kernel  > copy in  < copy out  = within  f fill  . call  w wait  : mostly idle\n",
             LABEL, "");
     return HR_OK;
 }
