@@ -38,7 +38,7 @@ typedef struct hr_pipeline_options {
     uint64_t device_bytes; /* ceiling for device memory; 0: three quarters of what is free */
     const char
         *cost_file; /* measured costs; null: the user's cache folder; "": none, use what a short probe says */
-    const hr_observer *observer;
+    const hr_observer *observer; /* lives until the pipeline is closed */
 } hr_pipeline_options;
 
 /* Sets every field to its default. */

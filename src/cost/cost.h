@@ -57,7 +57,7 @@ HR_CHECKED hr_status hr_cost_link_make(const double *bytes, const double *second
 double hr_cost_link_s(const hr_cost_link *link, double bytes);
 /* The line a + c/b nearest to the points, by relative error, with a ≥ 0 and b > 0. */
 hr_cost_stage hr_cost_link_fit(const hr_cost_link *link);
-/* Bytes per second of the largest transfers. */
+/* Bytes per second of large transfers: the best of those that are within a sixteenth of the largest. */
 double hr_cost_link_rate(const hr_cost_link *link);
 
 #endif

@@ -70,9 +70,10 @@ hr_status hr_cost_link_make(const double *bytes, const double *seconds, size_t c
 
 double hr_cost_link_rate(const hr_cost_link *link)
 {
-    double best = 0.0;
+    /* Small transfers may live in caches that a stream of data never sees. */
+    double best = 0.0, least = link->count > 0 ? link->bytes[link->count - 1] / 16.0 : 0.0;
     for (size_t i = 0; i < link->count; i++) {
-        best = fmax(best, link->bytes[i] / link->seconds[i]);
+        best = link->bytes[i] >= least ? fmax(best, link->bytes[i] / link->seconds[i]) : best;
     }
     return best;
 }

@@ -27,15 +27,15 @@ static hr_status make_port(hr_chunk_rule rule, hr_dtype dtype, const hr_shape *s
     port->whole = *shape;
     port->unit_bytes = hr_dtype_bytes(dtype);
     if (port->unit_bytes == 0) {
-        return hr_fail(error, HR_E_INVALID, "dtype %d is none of the known ones", (int)dtype);
+        return hr_fail(error, HR_E_INVALID, "pipeline: dtype %d is none of the known ones", (int)dtype);
     }
     if (shape->rank > HR_MAX_RANK) {
-        return hr_fail(error, HR_E_RANGE, "rank %" PRIu32 " is over the limit of %d", shape->rank,
+        return hr_fail(error, HR_E_RANGE, "pipeline: rank %" PRIu32 " is over the limit of %d", shape->rank,
                        HR_MAX_RANK);
     }
     uint64_t bytes;
     if (!unknown(shape) && hr_shape_bytes(shape, dtype, &bytes) != HR_OK) {
-        return hr_fail(error, HR_E_RANGE, "the array's size in bytes does not fit in 63 bits");
+        return hr_fail(error, HR_E_RANGE, "pipeline: the array's size in bytes does not fit in 63 bits");
     }
     if (rule != HR_CHUNK_ROWS) {
         if (unknown(shape)) {
@@ -45,15 +45,15 @@ static hr_status make_port(hr_chunk_rule rule, hr_dtype dtype, const hr_shape *s
         return hr_shape_elements(shape, units);
     }
     if (shape->rank == 0) {
-        return hr_fail(error, HR_E_INVALID, "a scalar has no rows");
+        return hr_fail(error, HR_E_INVALID, "pipeline: a scalar has no rows");
     }
     if (unknown(shape)) {
-        return hr_fail(error, HR_E_UNSUPPORTED, "the number of rows must be known");
+        return hr_fail(error, HR_E_UNSUPPORTED, "pipeline: the number of rows must be known");
     }
     uint64_t elements;
     if (row_elements(shape, &elements) != HR_OK ||
         hr_mul_overflows(port->unit_bytes, elements, &port->unit_bytes)) {
-        return hr_fail(error, HR_E_RANGE, "a row's size in bytes does not fit in 64 bits");
+        return hr_fail(error, HR_E_RANGE, "pipeline: a row's size in bytes does not fit in 64 bits");
     }
     *units = port->unit_bytes == 0 ? 0 : shape->extent[0];
     return HR_OK;
@@ -114,12 +114,13 @@ hr_status hr_cut_set_chunk(hr_cut *cut, uint64_t chunk_bytes, hr_error *error)
     uint64_t unit = hr_cut_unit_bytes(cut);
     uint64_t least;
     if (hr_mul_overflows(unit, cut->align_units, &least)) {
-        return hr_fail(error, HR_E_RANGE, "one chunk's size in bytes does not fit in 64 bits");
+        return hr_fail(error, HR_E_RANGE, "pipeline: one chunk's size in bytes does not fit in 64 bits");
     }
     if (chunk_bytes < least) {
         return hr_fail(error, HR_E_RANGE,
-                       "a chunk of %" PRIu64 " bytes is smaller than %s of %" PRIu64 " bytes", chunk_bytes,
-                       cut->rule == HR_CHUNK_ROWS ? "one row" : "the op's smallest piece", least);
+                       "pipeline: a chunk of %" PRIu64 " bytes is smaller than %s of %" PRIu64 " bytes",
+                       chunk_bytes, cut->rule == HR_CHUNK_ROWS ? "one row" : "the op's smallest piece",
+                       least);
     }
     uint64_t units = chunk_bytes / least * cut->align_units;
     if (cut->units != HR_LENGTH_UNKNOWN) {

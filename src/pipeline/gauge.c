@@ -32,6 +32,7 @@ void hr_gauge_add(hr_gauge *gauge, uint64_t begin_ns, uint64_t end_ns, uint64_t 
     pthread_mutex_lock(&gauge->lock);
     hr_cover_add(&gauge->cover, begin_ns, end_ns);
     gauge->bytes += bytes;
+    gauge->span_ns += end_ns > begin_ns ? end_ns - begin_ns : 0;
     if (end_ns > begin_ns && bytes > 0) {
         double rate = (double)bytes * (double)HR_NS_PER_S / (double)(end_ns - begin_ns);
         gauge->bytes_at[bin_of(rate)] += bytes;
@@ -77,7 +78,18 @@ void hr_gauge_add_full(hr_gauge *gauge, uint64_t begin_ns, uint64_t end_ns)
     hr_gauge_add(gauge, begin_ns, end_ns, 0);
     pthread_mutex_lock(&gauge->lock);
     gauge->full_ns += end_ns - begin_ns;
+    /* Counted once by hr_gauge_add(); the other threads of the stage have nothing to do meanwhile. */
+    gauge->span_ns += (gauge->width > 1 ? gauge->width - 1 : 0) * (end_ns - begin_ns);
     pthread_mutex_unlock(&gauge->lock);
+}
+
+double hr_gauge_mean_rate(hr_gauge *gauge)
+{
+    pthread_mutex_lock(&gauge->lock);
+    double rate =
+        gauge->span_ns > 0 ? (double)gauge->bytes * (double)HR_NS_PER_S / (double)gauge->span_ns : 0.0;
+    pthread_mutex_unlock(&gauge->lock);
+    return rate;
 }
 
 double hr_gauge_full_rate(hr_gauge *gauge, uint64_t least_ns)

@@ -14,6 +14,7 @@ typedef struct hr_gauge {
     pthread_mutex_t lock;
     hr_cover cover;
     uint64_t bytes;
+    uint64_t span_ns;                 /* of all spans, one after the other */
     uint64_t bytes_at[HR_GAUGE_BINS]; /* bytes that went at the speed of this bin */
     uint32_t width, active;           /* spans that run at once at most, and now */
     uint64_t full_since_ns;           /* while active ≥ width */
@@ -44,5 +45,7 @@ double hr_gauge_rate(hr_gauge *gauge);
 /* Bytes per second of the stage as a whole while all of its threads were in it at once, that is while it ran
  * alone; 0 if that was for less than `least_ns`. */
 double hr_gauge_full_rate(hr_gauge *gauge, uint64_t least_ns);
+/* Bytes per second of one thread of the stage, on average; 0 if nothing was measured. */
+double hr_gauge_mean_rate(hr_gauge *gauge);
 
 #endif

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "pipeline/port.h"
 #include "pipeline/report.h"
+#include "pipeline/tune.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -228,6 +229,7 @@ hr_status hr_pipeline_open(const hr_pipeline_options *options, hr_pipeline **pip
     if (status == HR_OK) {
         made->total_bytes = input_bytes(made);
         made->executor = choose_executor(made);
+        hr_tune_begin(made);
         status = made->executor->open(made, error);
     }
     if (status != HR_OK) {
@@ -375,6 +377,9 @@ hr_status hr_pipeline_run(hr_pipeline *pipeline, hr_report *report, hr_error *er
         hr_report_fill(pipeline, end, report);
         report->result = result;
     }
+    if (!pipeline->failed) {
+        hr_tune_learn(pipeline);
+    }
     pthread_mutex_lock(&pipeline->lock);
     pipeline->phase = HR_RUN_OVER;
     pthread_mutex_unlock(&pipeline->lock);
@@ -413,6 +418,7 @@ hr_status hr_pipeline_close(hr_pipeline **pipeline, hr_error *error)
         pthread_join(self->threads[i].thread, NULL);
     }
     hr_status status = self->executor != NULL ? self->executor->close(self, error) : HR_OK;
+    hr_tune_end(self);
     for (int i = 0; i < HR_STAGE_COUNT; i++) {
         hr_gauge_destroy(&self->gauge[i]);
     }

@@ -95,6 +95,32 @@ static bool any_port_does_io(const hr_pipeline *pipeline)
     return any;
 }
 
+/* Lanes do one stage after the other, each lane on its own: what the stages take one after the other, shared
+ * by the lanes. */
+static void predict_lanes(hr_pipeline *pipeline)
+{
+    const hr_cut *cut = &pipeline->cut;
+    if (cut->units == HR_LENGTH_UNKNOWN) {
+        return;
+    }
+    double bytes[HR_STAGE_COUNT] = {0.0}, seconds = 0.0;
+    for (uint32_t i = 0; i < cut->inputs; i++) {
+        double all = (double)cut->units * (double)cut->in[i].unit_bytes;
+        bytes[HR_STAGE_COMPUTE] += all;
+        bytes[HR_STAGE_READ] += pipeline->options.in[i].source->data == NULL ? all : 0.0;
+    }
+    for (uint32_t i = 0; i < cut->outputs; i++) {
+        double all = (double)cut->units * (double)cut->out[i].unit_bytes;
+        bytes[HR_STAGE_COMPUTE] += all;
+        bytes[HR_STAGE_WRITE] += pipeline->options.out[i].sink->data == NULL ? all : 0.0;
+    }
+    for (int i = 0; i < HR_STAGE_COUNT; i++) {
+        seconds += bytes[i] / hr_plan_cost(pipeline, (hr_stage)i).bytes_per_s;
+    }
+    double sharing = (double)hr_min_u64(pipeline->depth, hr_max_u64(1, hr_cut_chunks(cut)));
+    pipeline->predicted_s = seconds / sharing;
+}
+
 hr_status hr_plan_lanes(hr_pipeline *pipeline, hr_error *error)
 {
     const hr_pipeline_options *options = &pipeline->options;
@@ -112,7 +138,7 @@ hr_status hr_plan_lanes(hr_pipeline *pipeline, hr_error *error)
     uint64_t slot_bytes = hr_lane_slot_bytes(pipeline);
     if (slot_bytes > limit) {
         return hr_fail(error, HR_E_RANGE,
-                       "a chunk of %" PRIu64 " bytes needs slots of %" PRIu64
+                       "pipeline: a chunk of %" PRIu64 " bytes needs slots of %" PRIu64
                        " bytes, and memory for slots is limited to %" PRIu64,
                        pipeline->cut.chunk_units * hr_cut_unit_bytes(&pipeline->cut), slot_bytes, limit);
     }
@@ -125,5 +151,6 @@ hr_status hr_plan_lanes(hr_pipeline *pipeline, hr_error *error)
         lanes = fitting;
     }
     pipeline->depth = (uint32_t)lanes;
+    predict_lanes(pipeline);
     return HR_OK;
 }

@@ -106,8 +106,8 @@ static hr_status does_not_fit(const hr_pipeline *pipeline, uint64_t depth, hr_er
 {
     return hr_fail(
         error, HR_E_RANGE,
-        "%" PRIu64 " slots for chunks of %" PRIu64 " bytes need %" PRIu64 " bytes of host and %" PRIu64
-        " bytes of device memory, and the limits are %" PRIu64 " and %" PRIu64,
+        "pipeline: %" PRIu64 " slots for chunks of %" PRIu64 " bytes need %" PRIu64
+        " bytes of host and %" PRIu64 " bytes of device memory, and the limits are %" PRIu64 " and %" PRIu64,
         depth, pipeline->cut.chunk_units * hr_cut_unit_bytes(&pipeline->cut),
         depth * flow_slot_host_bytes(pipeline, pipeline->state), depth * flow_slot_device_bytes(pipeline),
         hr_plan_pinned_limit(pipeline) / pipeline->options.device_count, hr_plan_device_limit(pipeline));

@@ -20,6 +20,7 @@
 
 #include "core/registry.h"
 #include "cost/cost.h"
+#include "pipeline/costs.h"
 #include "pipeline/cut.h"
 #include "pipeline/gauge.h"
 
@@ -93,6 +94,7 @@ struct hr_pipeline {
     hr_gauge gauge[HR_STAGE_COUNT];
     hr_cost_stage
         cost[HR_STAGE_COUNT];       /* of one device, by the stage's own bytes; what the plan is made from */
+    hr_costs costs;                 /* of the first device */
     double flops_per_s;             /* of HR_CHUNK_TILES; 0: not known */
     double ceiling[HR_STAGE_COUNT]; /* bytes/s as measured before the run; 0: not known */
     uint32_t width[HR_STAGE_COUNT]; /* how many spans of the stage run at once at most; 0: no such stage */
@@ -100,6 +102,7 @@ struct hr_pipeline {
     uint64_t chunk_bytes; /* where the cut does not tell: of a tile of C */
     uint64_t pinned_bytes, device_bytes;
     double setup_s, predicted_s;
+    double flops; /* multiplications and additions of a product */
     uint64_t begin_ns;
 };
 

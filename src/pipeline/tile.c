@@ -575,6 +575,9 @@ static hr_status tile_open(hr_pipeline *pipeline, hr_error *error)
         pthread_cond_init(&job->moved, NULL);
     }
     pipeline->width[HR_STAGE_H2D] = pipeline->width[HR_STAGE_COMPUTE] = pipeline->width[HR_STAGE_D2H] = jobs;
+    const hr_shape *c = &pipeline->plan.shape[0];
+    pipeline->flops =
+        2.0 * (double)c->extent[0] * (double)c->extent[1] * (double)pipeline->options.in[0].shape.extent[1];
     share_rows(state, pipeline->plan.shape[0].extent[0]);
     status = open_jobs(pipeline, state, error);
     uint64_t chunks = 0;

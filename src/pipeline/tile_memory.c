@@ -74,7 +74,7 @@ static hr_status size_rings(tile_job *job, hr_error *error)
     uint64_t needed = TILE_RING * (job->in_slot_bytes + job->out_slot_bytes);
     if (needed > limit) {
         return hr_fail(error, HR_E_RANGE,
-                       "tiles of %" PRIu64 " × %" PRIu64 " × %" PRIu64 " need %" PRIu64
+                       "pipeline: tiles of %" PRIu64 " × %" PRIu64 " × %" PRIu64 " need %" PRIu64
                        " bytes of slots, and memory for slots is limited to %" PRIu64,
                        l->tm, l->tn, l->tk, needed, limit);
     }

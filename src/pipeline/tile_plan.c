@@ -199,7 +199,7 @@ hr_status hr_tile_plan_make(const hr_tile_problem *problem, hr_tile_plan *plan, 
     }
     if (!found) {
         return hr_fail(error, HR_E_DEVICE_MEMORY,
-                       "a product of %" PRIu64 " × %" PRIu64 " by %" PRIu64 " × %" PRIu64
+                       "matrix product: %" PRIu64 " × %" PRIu64 " by %" PRIu64 " × %" PRIu64
                        " cannot be cut into tiles that fit in %" PRIu64 " bytes",
                        problem->m, problem->k, problem->k, problem->n, problem->memory_bytes);
     }

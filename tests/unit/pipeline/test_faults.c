@@ -64,7 +64,7 @@ static void set_up(bench *t, const char *spec)
     t->options.out[0].sink = &t->c_sink;
     t->options.chunk_bytes = 4 * CHUNK;
     t->options.depth = 4;
-    t->options.cost_file = "";
+    t->options.cost_file = pipes_cost_file();
 }
 
 static void tear_down(bench *t)

@@ -107,7 +107,7 @@ static void product_once(const way *w, shape3 s, bool accumulator)
     options.in[1] = (hr_port){.source = &b_source, .dtype = HR_U32, .shape = {2, {s.k, s.n}}};
     options.out[0].sink = &c_sink;
     options.device_bytes = w->device_bytes;
-    options.cost_file = "";
+    options.cost_file = pipes_cost_file();
     hr_pipeline *pipeline = NULL;
     hr_status status = hr_pipeline_open(&options, &pipeline, &error);
     hr_report report = HR_REPORT_INIT;

@@ -27,7 +27,7 @@ static hr_status run_on(const char *spec, hr_pipeline_options *options, hr_repor
     assert_int_equal(hr_device_open(runtime, spec, &device, error), HR_OK);
     options->devices = &device;
     options->device_count = 1;
-    options->cost_file = "";
+    options->cost_file = pipes_cost_file();
     hr_pipeline *pipeline = NULL;
     hr_status status = hr_pipeline_open(options, &pipeline, error);
     if (status == HR_OK) {
