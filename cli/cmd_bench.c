@@ -64,7 +64,7 @@ static void print_text_row(const hr_bench_row *row)
     char size[16] = "";
     if (row->bytes)
         cli_bytes_text(row->bytes, size);
-    printf("  %-44s %10s ", row->name, size);
+    printf("  %-52s %10s ", row->name, size);
     if (row->skipped) {
         printf(" skipped: %s\n", row->skipped);
         return;
