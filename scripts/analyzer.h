@@ -8,7 +8,7 @@
 
 #include <headrace/status.h>
 
-/* The text is used, and not evaluated. */
+/* The text is used, and not looked at. */
 int hr_analyzed_text(const char *format, ...);
 static inline hr_status hr_analyzed_fail(hr_error *error, hr_status status)
 {
@@ -16,6 +16,6 @@ static inline hr_status hr_analyzed_fail(hr_error *error, hr_status status)
     return status;
 }
 #define hr_fail(error, status, ...) \
-    ((void)sizeof(hr_analyzed_text(__VA_ARGS__)), hr_analyzed_fail(error, status))
+    ((void)hr_analyzed_text(__VA_ARGS__), hr_analyzed_fail(error, status))
 
 #endif

@@ -137,8 +137,8 @@ static hr_status decode(png_state *s)
     return HR_OK;
 }
 
-/* May jump. Fast rather than small: on a photograph, runs over the difference to the row above take two thirds of the
- * time that level 1 does, and a tenth more room. */
+/* May jump. Fast rather than small: on a photograph, runs over the difference to the row above take two
+ * thirds of the time that level 1 does, and a tenth more room. */
 static hr_status encode(png_state *s)
 {
     static const int types[5] = {0, PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB,

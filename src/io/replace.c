@@ -74,10 +74,12 @@ static hr_status open_folder(const char *path, hr_replace *replace, hr_error *er
     if (*base == '\0' || strcmp(base, ".") == 0 || strcmp(base, "..") == 0) {
         return hr_fail(error, HR_E_INVALID, "%s: a folder; a file is needed", replace->name);
     }
-    replace->base = strdup(base);
+    if (strlen(base) >= sizeof replace->base) {
+        return hr_io_fail(error, ENAMETOOLONG, replace->name, "create");
+    }
+    memcpy(replace->base, base, strlen(base) + 1);
     char *folder = slash == NULL ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
-    if (replace->base == NULL || folder == NULL) {
-        free(folder);
+    if (folder == NULL) {
         return hr_fail(error, HR_E_HOST_MEMORY, "%s: no memory for its name", replace->name);
     }
     hr_status status = HR_OK;
@@ -183,6 +185,5 @@ void hr_replace_close(hr_replace *replace)
     if (replace->folder_fd >= 0) {
         close(replace->folder_fd);
     }
-    free(replace->base);
     *replace = (hr_replace){.fd = -1, .folder_fd = -1};
 }

@@ -11,7 +11,7 @@ typedef struct hr_replace {
     const char *name; /* for messages */
     int fd;           /* read and write */
     int folder_fd;
-    char *base;          /* the file's name in its folder */
+    char base[256];      /* the name in its folder */
     char temporary[256]; /* its hidden name there; empty while it has none */
     bool exists;         /* there is a file at `base` to take mode and owner from */
     mode_t mode;

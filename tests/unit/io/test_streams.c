@@ -119,7 +119,7 @@ static void big_endian_and_fortran_order_come_out_right(void **state)
     (void)state;
     hr_error error;
     const unsigned char big[6] = {0, 1, 2, 3, 0xff, 0xfe};
-    int16_t back[6];
+    int16_t back[6] = {0};
     assert_int_equal(
         read_known("{'descr': '>i2', 'fortran_order': False, 'shape': (3,)}", big, sizeof big, back, &error),
         HR_OK);
@@ -196,9 +196,10 @@ static void raw_streams_are_as_long_as_they_are(void **state)
         hr_input_info(input, &info);
         assert_true(info.bytes == HR_LENGTH_UNKNOWN && info.shape.extent[0] == HR_LENGTH_UNKNOWN);
         hr_source *source = hr_input_source(input);
-        unsigned char *back = malloc(2 * sizeof values);
+        size_t room = 2 * sizeof values;
+        unsigned char *back = malloc(room);
         uint64_t got = 0;
-        hr_status status = source->read(source->self, 0, back, 2 * sizeof values, &got, &error);
+        hr_status status = source->read(source->self, 0, back, room, &got, &error);
         if (ragged) {
             assert_int_equal(status, HR_E_FORMAT);
             assert_non_null(strstr(error.text, "199996 bytes, no multiple of 40"));
