@@ -17,7 +17,8 @@
 
 #define DEFAULT_QUALITY 92
 /* A progressive file may go over the picture as often as it likes; real ones do it ten times. */
-#define SCAN_LIMIT 500
+#define SCAN_LIMIT      500
+#define OUT_BYTES_FIRST (UINT64_C(1) << 20)
 
 typedef struct jpeg_state {
     struct jpeg_error_mgr manager; /* first: libjpeg hands it back */
@@ -30,8 +31,9 @@ typedef struct jpeg_state {
     struct jpeg_progress_mgr progress;
     struct jpeg_decompress_struct in;
     struct jpeg_compress_struct out;
+    struct jpeg_destination_mgr destination;
     unsigned char *out_data;
-    unsigned long out_bytes;
+    uint64_t out_room;
     uint32_t quality;
     hr_image image;
 } jpeg_state;
@@ -107,13 +109,48 @@ static hr_status decode(jpeg_state *s)
     return HR_OK;
 }
 
+/* Twice the room, of which `used` bytes are taken. */
+static void grow(j_compress_ptr out, uint64_t used)
+{
+    jpeg_state *s = state_of((j_common_ptr)out);
+    uint64_t room = hr_max_u64(2 * s->out_room, OUT_BYTES_FIRST);
+    unsigned char *grown = realloc(s->out_data, room);
+    if (grown == NULL) {
+        ERREXIT1(out, JERR_OUT_OF_MEMORY, 0);
+    }
+    s->out_data = grown;
+    s->out_room = room;
+    s->destination.next_output_byte = grown + used;
+    s->destination.free_in_buffer = room - used;
+}
+
+/* libjpeg's own memory destination loses track of what it has when it cannot grow. */
+static void start_output(j_compress_ptr out)
+{
+    grow(out, 0);
+}
+
+static boolean grow_output(j_compress_ptr out)
+{
+    grow(out, state_of((j_common_ptr)out)->out_room);
+    return TRUE;
+}
+
+static void end_output(j_compress_ptr out)
+{
+    (void)out;
+}
+
 /* May jump. */
 static hr_status encode(jpeg_state *s)
 {
     struct jpeg_compress_struct *out = &s->out;
     const hr_image *image = &s->image;
     uint64_t channels = hr_image_channels(&image->shape);
-    jpeg_mem_dest(out, &s->out_data, &s->out_bytes);
+    s->destination.init_destination = start_output;
+    s->destination.empty_output_buffer = grow_output;
+    s->destination.term_destination = end_output;
+    out->dest = &s->destination;
     out->image_width = (JDIMENSION)image->shape.extent[1];
     out->image_height = (JDIMENSION)image->shape.extent[0];
     out->input_components = (int)channels;
@@ -134,6 +171,9 @@ static hr_status encode(jpeg_state *s)
 static hr_status guarded(jpeg_state *s, hr_status (*body)(jpeg_state *), hr_status failure)
 {
     if (setjmp(s->mark) != 0) {
+        if (s->manager.msg_code == JERR_OUT_OF_MEMORY) {
+            return hr_fail(s->error, HR_E_HOST_MEMORY, "%s: JPEG: no memory", s->name);
+        }
         return hr_fail(s->error, failure, "%s: JPEG: %s", s->name, s->text);
     }
     return body(s);
@@ -192,7 +232,7 @@ hr_status hr_jpeg_encode(const char *name, const hr_image *image, uint32_t quali
     jpeg_destroy_compress(&s->out);
     if (status == HR_OK) {
         *encoded = s->out_data;
-        *bytes = s->out_bytes;
+        *bytes = s->out_room - s->destination.free_in_buffer;
     } else {
         free(s->out_data);
     }

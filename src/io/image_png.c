@@ -52,6 +52,23 @@ static void on_warning(png_structp png, png_const_charp text)
     (void)text;
 }
 
+/* libpng words a failed allocation in several ways; here it is one. */
+static png_voidp take_memory(png_structp png, png_alloc_size_t bytes)
+{
+    void *memory = malloc(bytes);
+    if (memory == NULL) {
+        png_state *s = png_get_mem_ptr(png);
+        s->status = HR_E_HOST_MEMORY;
+    }
+    return memory;
+}
+
+static void give_memory(png_structp png, png_voidp memory)
+{
+    (void)png;
+    free(memory);
+}
+
 static void give_bytes(png_structp png, png_bytep to, size_t bytes)
 {
     png_state *s = png_get_io_ptr(png);
@@ -176,6 +193,9 @@ static hr_status guarded(png_state *s, hr_status (*body)(png_state *))
         return hr_fail(s->error, HR_E_HOST_MEMORY, "%s: PNG: no memory for libpng", s->name);
     }
     if (setjmp(png_jmpbuf(s->png)) != 0) {
+        if (s->status == HR_E_HOST_MEMORY) {
+            return hr_fail(s->error, HR_E_HOST_MEMORY, "%s: PNG: no memory", s->name);
+        }
         return hr_fail(s->error, s->status, "%s: PNG: %s", s->name, s->text);
     }
     return body(s);
@@ -187,7 +207,8 @@ hr_status hr_png_decode(const char *name, const void *encoded, uint64_t bytes, h
     png_state s = {
         .name = name, .error = error, .status = HR_E_FORMAT, .at = encoded, .encoded_bytes = bytes};
     s.end = s.at + bytes;
-    s.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &s, on_error, on_warning);
+    s.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &s, on_error, on_warning, &s, take_memory,
+                                     give_memory);
     hr_status status = guarded(&s, decode);
     png_destroy_read_struct(&s.png, &s.info, NULL);
     if (status != HR_OK) {
@@ -202,7 +223,8 @@ hr_status hr_png_encode(const char *name, const hr_image *image, void **encoded,
                         hr_error *error)
 {
     png_state s = {.name = name, .error = error, .status = HR_E_INTERNAL, .image = *image};
-    s.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &s, on_error, on_warning);
+    s.png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, &s, on_error, on_warning, &s, take_memory,
+                                      give_memory);
     hr_status status = guarded(&s, encode);
     png_destroy_write_struct(&s.png, &s.info);
     if (status != HR_OK) {
