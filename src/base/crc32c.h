@@ -7,20 +7,16 @@
 #ifndef HR_BASE_CRC32C_H
 #define HR_BASE_CRC32C_H
 
+#include "base/device.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
 #define HR_CRC32C_POLYNOMIAL 0x82f63b78u
 #define HR_CRC32C_ONE        0x80000000u /* the polynomial 1, bits reflected */
 
-#ifdef __CUDACC__
-#define HR_CRC_INLINE static __host__ __device__ inline
-#else
-#define HR_CRC_INLINE static inline
-#endif
-
 /* a × b modulo the CRC's polynomial. */
-HR_CRC_INLINE uint32_t hr_crc32c_multiply(uint32_t a, uint32_t b)
+HR_SHARED_INLINE uint32_t hr_crc32c_multiply(uint32_t a, uint32_t b)
 {
     uint32_t product = 0;
     for (int i = 0; i < 32; i++) {
@@ -32,7 +28,7 @@ HR_CRC_INLINE uint32_t hr_crc32c_multiply(uint32_t a, uint32_t b)
 }
 
 /* x^(8 × bytes): multiplying by it is what `bytes` bytes of zeros do to a CRC. */
-HR_CRC_INLINE uint32_t hr_crc32c_power(uint64_t bytes)
+HR_SHARED_INLINE uint32_t hr_crc32c_power(uint64_t bytes)
 {
     uint32_t square = HR_CRC32C_ONE >> 8; /* x⁸ */
     uint32_t power = HR_CRC32C_ONE;
@@ -46,7 +42,7 @@ HR_CRC_INLINE uint32_t hr_crc32c_power(uint64_t bytes)
 }
 
 /* The CRC of two pieces one after the other. */
-HR_CRC_INLINE uint32_t hr_crc32c_combine(uint32_t first, uint32_t second, uint64_t second_bytes)
+HR_SHARED_INLINE uint32_t hr_crc32c_combine(uint32_t first, uint32_t second, uint64_t second_bytes)
 {
     return hr_crc32c_multiply(first, hr_crc32c_power(second_bytes)) ^ second;
 }

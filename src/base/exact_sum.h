@@ -9,6 +9,8 @@
 #ifndef HR_BASE_EXACT_SUM_H
 #define HR_BASE_EXACT_SUM_H
 
+#include "base/device.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -38,14 +40,8 @@ typedef struct hr_exact_parts {
     int64_t part[3];
 } hr_exact_parts;
 
-#ifdef __CUDACC__
-#define HR_EXACT_INLINE static __host__ __device__ inline
-#else
-#define HR_EXACT_INLINE static inline
-#endif
-
 /* `bits` are those of a finite f64. */
-HR_EXACT_INLINE hr_exact_parts hr_exact_split(uint64_t bits)
+HR_SHARED_INLINE hr_exact_parts hr_exact_split(uint64_t bits)
 {
     const uint32_t biased = (uint32_t)(bits >> 52) & 0x7ffu;
     uint64_t significand = bits & 0xfffffffffffffULL;

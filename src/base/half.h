@@ -7,25 +7,27 @@
 #ifndef HR_BASE_HALF_H
 #define HR_BASE_HALF_H
 
+#include "base/device.h"
+
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
-static inline uint32_t hr_float_bits(float value)
+HR_SHARED_INLINE uint32_t hr_float_bits(float value)
 {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     return bits;
 }
 
-static inline float hr_float_of_bits(uint32_t bits)
+HR_SHARED_INLINE float hr_float_of_bits(uint32_t bits)
 {
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;
 }
 
-static inline float hr_float_from_half(uint16_t half)
+HR_SHARED_INLINE float hr_float_from_half(uint16_t half)
 {
     const uint32_t magnitude = (uint32_t)(half & 0x7fffu) << 13;
     const uint32_t sign = (uint32_t)(half & 0x8000u) << 16;
@@ -39,7 +41,7 @@ static inline float hr_float_from_half(uint16_t half)
     return hr_float_of_bits(bits | sign);
 }
 
-static inline uint16_t hr_half_from_float(float value)
+HR_SHARED_INLINE uint16_t hr_half_from_float(float value)
 {
     const uint32_t bits = hr_float_bits(value);
     const uint32_t sign = (bits >> 16) & 0x8000u;
@@ -55,12 +57,12 @@ static inline uint16_t hr_half_from_float(float value)
     return (uint16_t)(half | sign);
 }
 
-static inline float hr_float_from_bf16(uint16_t bf16)
+HR_SHARED_INLINE float hr_float_from_bf16(uint16_t bf16)
 {
     return hr_float_of_bits((uint32_t)bf16 << 16);
 }
 
-static inline uint16_t hr_bf16_from_float(float value)
+HR_SHARED_INLINE uint16_t hr_bf16_from_float(float value)
 {
     const uint32_t bits = hr_float_bits(value);
     const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
@@ -69,7 +71,7 @@ static inline uint16_t hr_bf16_from_float(float value)
 }
 
 /* The f32 towards zero, with its last bit set where that was not exact. */
-static inline float hr_float_from_double_to_odd(double value)
+HR_SHARED_INLINE float hr_float_from_double_to_odd(double value)
 {
     const float nearest = (float)value;
     const double back = (double)nearest;
@@ -79,7 +81,7 @@ static inline float hr_float_from_double_to_odd(double value)
     return back == value || value != value ? nearest : hr_float_of_bits(bits);
 }
 
-static inline float hr_float_from_u64_to_odd(uint64_t value)
+HR_SHARED_INLINE float hr_float_from_u64_to_odd(uint64_t value)
 {
     /* Below 2^53 an f64 is exact; above, the 53 highest bits are, with the rest in the last of them. */
     const int64_t kept = (int64_t)(value >> 11) | ((value & 0x7ffu) != 0 ? 1 : 0);
@@ -88,18 +90,18 @@ static inline float hr_float_from_u64_to_odd(uint64_t value)
     return hr_float_from_double_to_odd(value >> 53 != 0 ? high : exact);
 }
 
-static inline float hr_float_from_i64_to_odd(int64_t value)
+HR_SHARED_INLINE float hr_float_from_i64_to_odd(int64_t value)
 {
     return value < 0 ? -hr_float_from_u64_to_odd(-(uint64_t)value)
                      : hr_float_from_u64_to_odd((uint64_t)value);
 }
 
-static inline uint16_t hr_half_from_double(double value)
+HR_SHARED_INLINE uint16_t hr_half_from_double(double value)
 {
     return hr_half_from_float(hr_float_from_double_to_odd(value));
 }
 
-static inline uint16_t hr_bf16_from_double(double value)
+HR_SHARED_INLINE uint16_t hr_bf16_from_double(double value)
 {
     return hr_bf16_from_float(hr_float_from_double_to_odd(value));
 }

@@ -3,21 +3,17 @@
 #ifndef HR_BASE_WIDE_H
 #define HR_BASE_WIDE_H
 
+#include "base/device.h"
+
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
-#ifdef __CUDACC__
-#define HR_WIDE_INLINE static __host__ __device__ inline
-#else
-#define HR_WIDE_INLINE static inline
-#endif
-
 __extension__ typedef __int128 hr_int128;
 __extension__ typedef unsigned __int128 hr_uint128;
 
-HR_WIDE_INLINE int64_t hr_wide_to_i64(hr_int128 value)
+HR_SHARED_INLINE int64_t hr_wide_to_i64(hr_int128 value)
 {
     if (value > INT64_MAX) {
         return INT64_MAX;
@@ -25,7 +21,7 @@ HR_WIDE_INLINE int64_t hr_wide_to_i64(hr_int128 value)
     return value < INT64_MIN ? INT64_MIN : (int64_t)value;
 }
 
-HR_WIDE_INLINE uint64_t hr_wide_to_u64(hr_int128 value)
+HR_SHARED_INLINE uint64_t hr_wide_to_u64(hr_int128 value)
 {
     if (value < 0) {
         return 0;
@@ -41,7 +37,7 @@ typedef struct hr_fixed {
 } hr_fixed;
 
 /* magnitude × 2^exponent, which is below 2^126. */
-HR_WIDE_INLINE hr_fixed hr_fixed_make(bool negative, hr_uint128 magnitude, int exponent)
+HR_SHARED_INLINE hr_fixed hr_fixed_make(bool negative, hr_uint128 magnitude, int exponent)
 {
     hr_fixed f = {0, 0, false};
     if (exponent >= 0) {
@@ -67,7 +63,7 @@ HR_WIDE_INLINE hr_fixed hr_fixed_make(bool negative, hr_uint128 magnitude, int e
 }
 
 /* The significand and exponent of a finite f64's magnitude. */
-HR_WIDE_INLINE uint64_t hr_significand_of(double value, int *exponent)
+HR_SHARED_INLINE uint64_t hr_significand_of(double value, int *exponent)
 {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
@@ -78,7 +74,7 @@ HR_WIDE_INLINE uint64_t hr_significand_of(double value, int *exponent)
 
 /* The nearest integer to a·by + plus, ties to even, where both terms stay below 2^126; beyond, a value far
  * outside 64 bits with the sign of the f64 result. NaN gives 0. */
-HR_WIDE_INLINE hr_int128 hr_wide_scale(hr_int128 a, double by, double plus)
+HR_SHARED_INLINE hr_int128 hr_wide_scale(hr_int128 a, double by, double plus)
 {
     const double nearly = (double)a * by + plus;
     const double term = (double)a * by;
