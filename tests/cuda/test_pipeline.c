@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pipelines on the double: after the start nothing is taken, released, waited for as a whole, or put on the default
+ * stream; and what a lost device means for a run. */
+#include "cuda/fixture.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct add_work {
+    const float *a, *b;
+    float *c;
+    uint64_t count;
+} add_work;
+
+static void add(void *argument)
+{
+    const add_work *w = argument;
+    for (uint64_t i = 0; i < w->count; i++) {
+        w->c[i] = w->a[i] + w->b[i];
+    }
+}
+
+/* A user's launcher: a kernel of the double's in the stream that it is given. */
+static hr_status launch_add(const hr_launch *launch, hr_error *error)
+{
+    add_work w = {launch->in[0].data, launch->in[1].data, launch->out[0].data, launch->in[0].shape.extent[0]};
+    cudaError_t code = hr_double_launch(launch->native_stream, add, &w, sizeof w);
+    return code == cudaSuccess ? HR_OK : hr_fail(error, HR_E_DEVICE, "add: code %d", (int)code);
+}
+
+static hr_op add_op(void)
+{
+    hr_op op = HR_OP_INIT;
+    op.name = "add of a test";
+    op.inputs = 2;
+    op.cuda = launch_add;
+    return op;
+}
+
+typedef struct run {
+    hr_op op;
+    hr_source in[2];
+    hr_sink out;
+    float *a, *b, *c;
+    uint64_t count;
+    hr_pipeline *pipeline;
+} run;
+
+static void open_run(fixture *f, run *r, uint64_t count, float *a, float *b, float *c)
+{
+    *r = (run){.op = add_op(), .a = a, .b = b, .c = c, .count = count};
+    uint64_t bytes = count * sizeof(float);
+    for (uint64_t i = 0; i < count; i++) {
+        a[i] = (float)(i % 1000);
+        b[i] = (float)(i % 777) * 0.5f;
+        c[i] = -1.0f;
+    }
+    r->in[0] = hr_source_from_memory(a, bytes);
+    r->in[1] = hr_source_from_memory(b, bytes);
+    r->out = hr_sink_to_memory(c, bytes);
+    hr_pipeline_options options;
+    hr_pipeline_options_init(&options);
+    options.op = &r->op;
+    options.devices = &f->device;
+    options.device_count = 1;
+    options.chunk_bytes = 64 * KIB;
+    options.depth = 4;
+    options.cost_file = "";
+    for (int i = 0; i < 2; i++) {
+        options.in[i].source = &r->in[i];
+        options.in[i].dtype = HR_F32;
+        options.in[i].shape = (hr_shape){.rank = 1, .extent = {count}};
+    }
+    options.out[0].sink = &r->out;
+    assert_ok(hr_pipeline_open(&options, &r->pipeline, problem));
+}
+
+static void assert_sums(const run *r)
+{
+    for (uint64_t i = 0; i < r->count; i++) {
+        if (r->c[i] != r->a[i] + r->b[i]) {
+            fail_msg("element %llu is %g", (unsigned long long)i, (double)r->c[i]);
+        }
+    }
+}
+
+static void assert_nothing_taken_or_stopped(void)
+{
+    static const char *const forbidden[] = {
+        "cudaMalloc",        "cudaFree",         "cudaHostAlloc",
+        "cudaFreeHost",      "cudaHostRegister", "cudaHostUnregister",
+        "cudaMalloc3DArray", "cudaFreeArray",    "cudaStreamCreateWithFlags",
+        "cudaStreamDestroy"};
+    for (size_t i = 0; i < sizeof forbidden / sizeof forbidden[0]; i++) {
+        if (hr_double_calls(forbidden[i]) != 0) {
+            fail_msg("%s was called %llu times during the run", forbidden[i],
+                     (unsigned long long)hr_double_calls(forbidden[i]));
+        }
+    }
+    /* Each of the three streams is waited for once, at the end. */
+    assert_true(hr_double_calls("cudaStreamSynchronize") <= 3);
+    assert_int_equal(hr_double_default_stream_calls(), 0);
+    assert_int_equal(hr_double_pageable_calls(), 0);
+    assert_int_equal(hr_double_device_waits(), 0);
+}
+
+static void check_steady_state(fixture *f, float *memory)
+{
+    run r;
+    uint64_t count = 600000;
+    open_run(f, &r, count, memory, memory + count, memory + 2 * count);
+    hr_report report = HR_REPORT_INIT;
+    hr_double_mark();
+    assert_ok(hr_pipeline_run(r.pipeline, &report, problem));
+    assert_nothing_taken_or_stopped();
+    assert_true(hr_double_calls("cudaMemcpyAsync") >= 3 * report.chunks);
+    assert_true(report.chunks >= 30);
+    assert_sums(&r);
+    assert_ok(hr_pipeline_close(&r.pipeline, problem));
+}
+
+static void test_steady_state_from_pageable_memory(void **state)
+{
+    fixture *f = *state;
+    float *memory = malloc(3 * 600000 * sizeof(float));
+    check_steady_state(f, memory);
+    free(memory);
+}
+
+static void test_steady_state_from_pinned_memory(void **state)
+{
+    check_steady_state(*state, (float *)(void *)((fixture *)*state)->host);
+}
+
+/* The device dies under the run: it ends, names a chunk, and everything closes. */
+static void test_lost_device_names_the_first_chunk(void **state)
+{
+    fixture *f = *state;
+    float *memory = malloc(3 * 600000 * sizeof(float));
+    run r;
+    uint64_t count = 600000;
+    open_run(f, &r, count, memory, memory + count, memory + 2 * count);
+    /* Four operations a chunk: the 23rd belongs to one of the first seven chunks, whatever the order. */
+    hr_double_fail_work(23, cudaErrorIllegalAddress);
+    hr_report report = HR_REPORT_INIT;
+    hr_error error = HR_ERROR_INIT;
+    assert_int_equal(hr_pipeline_run(r.pipeline, &report, &error), HR_E_DEVICE_LOST);
+    assert_true(error.chunk != HR_NO_CHUNK);
+    assert_true(error.chunk <= 12);
+    assert_non_null(strstr(error.text, "cudaErrorIllegalAddress"));
+    assert_ok(hr_pipeline_close(&r.pipeline, problem));
+    free(memory);
+}
+
+/* A call that fails once in the run, and does not stick: the run fails, the device goes on. */
+static void test_failed_call_ends_the_run_only(void **state)
+{
+    fixture *f = *state;
+    float *memory = malloc(3 * 600000 * sizeof(float));
+    run r;
+    uint64_t count = 600000;
+    open_run(f, &r, count, memory, memory + count, memory + 2 * count);
+    hr_double_fail("cudaMemcpyAsync", 11, cudaErrorInvalidValue);
+    hr_report report = HR_REPORT_INIT;
+    hr_error error = HR_ERROR_INIT;
+    assert_true(hr_pipeline_run(r.pipeline, &report, &error) < 0);
+    assert_non_null(strstr(error.text, "cudaErrorInvalidValue"));
+    assert_true(error.chunk != HR_NO_CHUNK);
+    assert_ok(hr_pipeline_close(&r.pipeline, problem));
+    check_steady_state(f, memory);
+    free(memory);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, fixture_open, fixture_close)
+    const struct CMUnitTest tests[] = {
+        T(test_steady_state_from_pageable_memory),
+        T(test_steady_state_from_pinned_memory),
+        T(test_lost_device_names_the_first_chunk),
+        T(test_failed_call_ends_the_run_only),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
