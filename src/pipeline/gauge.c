@@ -9,6 +9,8 @@
 
 #define LOWEST_RATE     1e6
 #define BINS_PER_OCTAVE 8.0
+/* A stage that moved less than this while it was full has not shown what it can do. */
+#define SHOWN_SHARE 0.05
 
 void hr_gauge_init(hr_gauge *gauge)
 {
@@ -73,11 +75,11 @@ void hr_gauge_leave(hr_gauge *gauge, hr_mark mark, uint64_t now_ns, uint64_t byt
     }
 }
 
-void hr_gauge_add_full(hr_gauge *gauge, uint64_t begin_ns, uint64_t end_ns)
+void hr_gauge_finish(hr_gauge *gauge, uint64_t begin_ns, uint64_t end_ns)
 {
     hr_gauge_add(gauge, begin_ns, end_ns, 0);
     pthread_mutex_lock(&gauge->lock);
-    gauge->full_ns += end_ns - begin_ns;
+    gauge->finish_ns += end_ns - begin_ns;
     /* Counted once by hr_gauge_add(); the other threads of the stage have nothing to do meanwhile. */
     gauge->span_ns += (gauge->width > 1 ? gauge->width - 1 : 0) * (end_ns - begin_ns);
     pthread_mutex_unlock(&gauge->lock);
@@ -88,15 +90,6 @@ double hr_gauge_mean_rate(hr_gauge *gauge)
     pthread_mutex_lock(&gauge->lock);
     double rate =
         gauge->span_ns > 0 ? (double)gauge->bytes * (double)HR_NS_PER_S / (double)gauge->span_ns : 0.0;
-    pthread_mutex_unlock(&gauge->lock);
-    return rate;
-}
-
-double hr_gauge_full_rate(hr_gauge *gauge, uint64_t least_ns)
-{
-    pthread_mutex_lock(&gauge->lock);
-    bool enough = gauge->full_ns >= least_ns && gauge->full_ns > 0 && gauge->full_bytes > 0.0;
-    double rate = enough ? gauge->full_bytes * (double)HR_NS_PER_S / (double)gauge->full_ns : 0.0;
     pthread_mutex_unlock(&gauge->lock);
     return rate;
 }
@@ -117,22 +110,33 @@ uint64_t hr_gauge_bytes(hr_gauge *gauge)
     return bytes;
 }
 
-double hr_gauge_rate(hr_gauge *gauge)
+/* Bytes per second that spans reach with the fastest tenth of the bytes: the upper edge of a bin, so never less than
+ * what was seen. */
+static double fast_rate(const hr_gauge *gauge)
 {
-    pthread_mutex_lock(&gauge->lock);
-    uint64_t all = 0;
+    uint64_t all = 0, faster = 0;
     for (size_t i = 0; i < HR_GAUGE_BINS; i++) {
         all += gauge->bytes_at[i];
     }
-    uint64_t faster = 0;
-    double rate = 0.0;
     for (size_t i = HR_GAUGE_BINS; i-- > 0 && all > 0;) {
         faster += gauge->bytes_at[i];
-        if (faster >= all / 10 && faster > 0) {
-            rate = LOWEST_RATE * exp2((double)(i + 1) / BINS_PER_OCTAVE);
-            break;
+        if (faster > 0 && faster >= all / 10) {
+            return LOWEST_RATE * exp2((double)(i + 1) / BINS_PER_OCTAVE);
         }
     }
+    return 0.0;
+}
+
+double hr_gauge_ceiling(hr_gauge *gauge)
+{
+    pthread_mutex_lock(&gauge->lock);
+    double bytes = (double)gauge->bytes;
+    bool shown = gauge->full_bytes >= SHOWN_SHARE * bytes && gauge->full_ns > 0;
+    double moving = shown ? gauge->full_bytes * (double)HR_NS_PER_S / (double)gauge->full_ns
+                          : fast_rate(gauge) * (gauge->width > 0 ? gauge->width : 1);
+    double seconds = moving > 0.0 ? bytes / moving + (double)gauge->finish_ns / (double)HR_NS_PER_S : 0.0;
+    double busy = (double)hr_cover_length(&gauge->cover) / (double)HR_NS_PER_S;
     pthread_mutex_unlock(&gauge->lock);
-    return rate;
+    seconds = busy > 0.0 && seconds > busy ? busy : seconds;
+    return seconds > 0.0 ? bytes / seconds : 0.0;
 }

@@ -20,6 +20,7 @@ typedef struct hr_gauge {
     uint64_t full_since_ns;           /* while active ≥ width */
     uint64_t full_ns;                 /* how long that was, in all */
     double full_bytes;                /* moved meanwhile */
+    uint64_t finish_ns;               /* spent after the last byte */
 } hr_gauge;
 
 /* The begin of a span that is measured as it happens. */
@@ -35,17 +36,19 @@ void hr_gauge_add(hr_gauge *gauge, uint64_t begin_ns, uint64_t end_ns, uint64_t 
 /* A span of a host thread: enter when it begins, leave with what enter gave when it ends. */
 hr_mark hr_gauge_enter(hr_gauge *gauge, uint64_t now_ns);
 void hr_gauge_leave(hr_gauge *gauge, hr_mark mark, uint64_t now_ns, uint64_t bytes);
-/* What belongs to the stage and has no bytes of its own (a sink that finishes): time in which it is full. */
-void hr_gauge_add_full(hr_gauge *gauge, uint64_t begin_ns, uint64_t end_ns);
+/* What the stage has to do after its last byte (a sink that finishes). */
+void hr_gauge_finish(hr_gauge *gauge, uint64_t begin_ns, uint64_t end_ns);
+
 double hr_gauge_busy_s(hr_gauge *gauge);
 uint64_t hr_gauge_bytes(hr_gauge *gauge);
-/* Bytes per second that a span reached or passed with the fastest tenth of its bytes; 0 if nothing was
- * measured. The upper edge of a bin, so never less than what was seen. */
-double hr_gauge_rate(hr_gauge *gauge);
-/* Bytes per second of the stage as a whole while all of its threads were in it at once, that is while it ran
- * alone; 0 if that was for less than `least_ns`. */
-double hr_gauge_full_rate(hr_gauge *gauge, uint64_t least_ns);
 /* Bytes per second of one thread of the stage, on average; 0 if nothing was measured. */
 double hr_gauge_mean_rate(hr_gauge *gauge);
+/*
+ * Bytes per second that the stage can do alone with `width` threads, as far as the run has shown: while all of its
+ * threads were in it at once it had the machine for itself. A stage that hardly ever was is taken at its fastest
+ * spans, `width` at once. Never less than it did while it was busy. What comes after the last byte counts as it was.
+ * 0 if nothing was measured.
+ */
+double hr_gauge_ceiling(hr_gauge *gauge);
 
 #endif

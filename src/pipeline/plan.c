@@ -8,9 +8,9 @@
 #define KIB UINT64_C(1024)
 #define MIB (KIB * KIB)
 
-/* A lane's slot should stay in its core's cache from reading to writing, and be worth a system call. */
-#define LANE_SLOT_LEAST (128 * KIB)
-#define LANE_SLOT_MOST  (2 * MIB)
+/* A lane's slot should stay in caches near its core from reading to writing, and be worth a system call. */
+#define LANE_SLOT_LEAST (768 * KIB)
+#define LANE_SLOT_MOST  (4 * MIB)
 
 /* Chunks of whole pages let files be read and written at page bounds. */
 #define CHUNK_GRAIN (4 * KIB)
@@ -127,7 +127,7 @@ hr_status hr_plan_lanes(hr_pipeline *pipeline, hr_error *error)
     uint64_t cores = hr_plan_cores(pipeline);
     uint64_t lanes = options->depth > 0 ? options->depth : cores + any_port_does_io(pipeline);
     lanes = hr_min_u64(lanes, HR_RUN_MAX_THREADS);
-    uint64_t slot = pipeline->info.l2_bytes > 0 ? pipeline->info.l2_bytes : MIB;
+    uint64_t slot = pipeline->info.l2_bytes > 0 ? 2 * pipeline->info.l2_bytes : MIB;
     slot = hr_max_u64(LANE_SLOT_LEAST, hr_min_u64(slot, LANE_SLOT_MOST));
     uint64_t limit = hr_plan_pinned_limit(pipeline);
     uint64_t chunk = options->chunk_bytes > 0 ? options->chunk_bytes : chunk_for_slot(pipeline, slot, lanes);

@@ -4,22 +4,12 @@
 #include "base/clock.h"
 #include "cost/cost.h"
 
-/* A stage that was full for less than this share of the run has not shown what it can do. */
-#define FULL_SHARE 0.02
-
-/*
- * What the stage could do alone. Measured before the run, if that is more than the run itself shows. The run
- * shows it while all threads of the stage are in it at once, because then it has the machine for itself; a
- * stage that never is full is taken at its fastest spans, as many at once as it has threads. The larger
- * figure makes the floor lower and the efficiency smaller.
- */
-static double ceiling(hr_pipeline *pipeline, int stage, double wall_s)
+/* What the stage could do alone: measured before the run, or shown by it, whichever is more. The larger figure makes
+ * the floor lower and the efficiency smaller. */
+static double ceiling(hr_pipeline *pipeline, int stage)
 {
-    double seen = hr_gauge_full_rate(&pipeline->gauge[stage], (uint64_t)(wall_s * FULL_SHARE * 1e9));
-    if (seen <= 0.0) {
-        seen = hr_gauge_rate(&pipeline->gauge[stage]) * pipeline->width[stage];
-    }
-    return seen > pipeline->ceiling[stage] ? seen : pipeline->ceiling[stage];
+    double shown = hr_gauge_ceiling(&pipeline->gauge[stage]);
+    return shown > pipeline->ceiling[stage] ? shown : pipeline->ceiling[stage];
 }
 
 void hr_report_fill(hr_pipeline *pipeline, uint64_t end_ns, hr_report *report)
@@ -31,7 +21,7 @@ void hr_report_fill(hr_pipeline *pipeline, uint64_t end_ns, hr_report *report)
         hr_stage_report *stage = &made.stage[i];
         stage->busy_s = busy[i] = hr_gauge_busy_s(&pipeline->gauge[i]);
         stage->bytes = hr_gauge_bytes(&pipeline->gauge[i]);
-        double rate = ceiling(pipeline, i, made.wall_s);
+        double rate = ceiling(pipeline, i);
         stage->ceiling_gbps = rate / 1e9;
         double floor_s = rate > 0.0 ? (double)stage->bytes / rate : 0.0;
         if (floor_s > made.floor_s) {

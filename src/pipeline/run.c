@@ -216,7 +216,7 @@ void hr_run_span(hr_pipeline *pipeline, hr_place_in_run place, uint64_t begin_ns
 
 void hr_run_finished(hr_pipeline *pipeline, hr_place_in_run place, uint64_t begin_ns, uint64_t end_ns)
 {
-    hr_gauge_add_full(&pipeline->gauge[place.stage], begin_ns, end_ns);
+    hr_gauge_finish(&pipeline->gauge[place.stage], begin_ns, end_ns);
     tell_span(pipeline, place, begin_ns, end_ns, 0);
 }
 
