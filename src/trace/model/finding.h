@@ -48,7 +48,7 @@ typedef struct hr_finding {
     /* Filled from the replay by whoever runs the audit: */
     int64_t after_ns; /* the span with this finding alone repaired */
     int64_t cost_ns;  /* its share of what all repairs together gain */
-    int64_t most_ns; /* of an information: no repair can gain more than this; 0: not bounded */
+    int64_t most_ns;  /* of an information: no repair can gain more than this; 0: not bounded */
     bool masked;      /* gains nothing alone, something with the others */
 
     hr_where *where; /* by blocked time, then by count; the first is the place to look at */

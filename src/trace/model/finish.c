@@ -210,7 +210,7 @@ static hr_status list_work(hr_trace *trace)
 {
     uint32_t streams = trace->stream_count;
     trace->stream_work_at = calloc((size_t)streams + 2, sizeof *trace->stream_work_at);
-    trace->work = malloc(((size_t)trace->event_count + 1) * sizeof *trace->work);
+    trace->work = calloc((size_t)trace->event_count + 1, sizeof *trace->work);
     uint32_t *fill = calloc((size_t)streams + 1, sizeof *fill);
     if (trace->stream_work_at == NULL || trace->work == NULL || fill == NULL) {
         free(fill);

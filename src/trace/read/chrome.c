@@ -10,6 +10,7 @@
 #include "trace/read/json.h"
 #include "trace/read/read.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,15 +79,15 @@ static hr_status next_byte(hr_window *window, char *byte, hr_error *error)
 static hr_status unexpected(const hr_window *window, const char *wanted, hr_error *error)
 {
     unsigned char found = (unsigned char)*window->json.at;
-    const char *path = hr_trace_input_path(window->input);
-    unsigned long long at = offset_of(window, window->json.at);
+    char what[32];
     if (window->json.at >= window->json.end)
         return hr_fail(error, HR_E_FORMAT, "%s: ends at byte %llu where %s is needed: the file is truncated",
-                       path, at, wanted);
-    if (found >= ' ' && found < 127)
-        return hr_fail(error, HR_E_FORMAT, "%s: byte %llu is '%c' where %s is needed", path, at, found,
-                       wanted);
-    return hr_fail(error, HR_E_FORMAT, "%s: byte %llu is 0x%02x where %s is needed", path, at, found, wanted);
+                       hr_trace_input_path(window->input),
+                       (unsigned long long)offset_of(window, window->json.at), wanted);
+    snprintf(what, sizeof what, found >= ' ' && found < 127 ? "'%c'" : "0x%02x", found);
+    return hr_fail(error, HR_E_FORMAT, "%s: byte %llu is %s where %s is needed",
+                   hr_trace_input_path(window->input), (unsigned long long)offset_of(window, window->json.at),
+                   what, wanted);
 }
 
 /* Runs `scan` until the window holds all of what it scans. HR_OK with the cursor behind it. */

@@ -182,8 +182,7 @@ hr_status hr_render_timeline(const hr_report *report, FILE *out, hr_error *error
         put_row(&row, out);
         rows++;
     }
-    fprintf(out,
-            "%*s  # kernel  > copy in  < copy out  = within  f fill  . call  w wait  : mostly idle\n",
+    fprintf(out, "%*s  # kernel  > copy in  < copy out  = within  f fill  . call  w wait  : mostly idle\n",
             LABEL, "");
     return HR_OK;
 }

@@ -380,7 +380,6 @@ static hr_status apply(hr_plan *plan, const hr_findings *findings, const bool *u
 hr_status hr_replay_run(hr_replay *replay, const hr_findings *findings, const bool *use,
                         hr_replay_result *result, int64_t *begin_ns, int64_t *end_ns, hr_error *error)
 {
-    const char *path = replay->graph->trace->path;
     hr_plan plan;
     hr_run run = {0};
     hr_status status = hr_plan_new(replay->graph, &replay->link, &plan);
@@ -398,8 +397,9 @@ hr_status hr_replay_run(hr_replay *replay, const hr_findings *findings, const bo
     }
     hr_plan_free(&plan);
     if (status == HR_E_HOST_MEMORY)
-        return hr_fail(error, status, "%s: no memory to replay it", path);
+        return hr_fail(error, status, "%s: no memory to replay it", replay->graph->trace->path);
     if (status != HR_OK)
-        return hr_fail(error, status, "%s: what waits for what goes round in a circle", path);
+        return hr_fail(error, status, "%s: what waits for what goes round in a circle",
+                       replay->graph->trace->path);
     return HR_OK;
 }

@@ -129,7 +129,7 @@ static void waits_of_streams_know_their_record(void **state)
     (void)state;
     hr_trace *trace =
         read_text("[" COPY "," CALL ",{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":"
-                                    "\"cudaStreamWaitEvent\",\"pid\":4,\"tid\":5,\"ts\":20,"
+                  "\"cudaStreamWaitEvent\",\"pid\":4,\"tid\":5,\"ts\":20,"
                   "\"dur\":1,\"args\":{\"correlation\":12}},{\"ph\":\"X\",\"cat\":\"cuda_sync\",\"name\":"
                   "\"Stream Wait Event\",\"pid\":0,\"tid\":8,"
                   "\"ts\":20,\"dur\":1,\"args\":{\"correlation\":12,\"stream\":8,\"device\":0,\"context\":1,"
