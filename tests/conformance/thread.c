@@ -58,6 +58,128 @@ static void *go_round(void *argument)
     return NULL;
 }
 
+/* A stream of the storm, and what came out of it. */
+typedef struct storm_stream {
+    hr_stream *stream;
+    atomic_uint accepted; /* launches */
+    atomic_uint ran;
+    atomic_bool out_of_order;
+    pthread_mutex_t submit; /* numbers are given out in the order of the queue */
+} storm_stream;
+
+typedef struct storm_launch {
+    storm_stream *stream;
+    unsigned number;
+} storm_launch;
+
+enum { STREAMS = 5, EVENTS = 8, LAUNCHES_MAX = 4000 };
+
+typedef struct weather {
+    fixture *shared;
+    storm_stream streams[STREAMS];
+    hr_event *events[EVENTS];
+    storm_launch launches[STREAMS][LAUNCHES_MAX];
+} weather;
+
+static hr_status note_order(const hr_launch *launch_values, hr_error *error)
+{
+    (void)error;
+    const storm_launch *own = launch_values->user;
+    if (atomic_fetch_add(&own->stream->ran, 1) != own->number) {
+        atomic_store(&own->stream->out_of_order, true);
+    }
+    return HR_OK;
+}
+
+static void launch_next(weather *storm, unsigned index)
+{
+    storm_stream *stream = &storm->streams[index];
+    hr_launch values;
+    memset(&values, 0, sizeof values);
+    values.size = sizeof values;
+    pthread_mutex_lock(&stream->submit);
+    unsigned number = atomic_load(&stream->accepted);
+    if (number < LAUNCHES_MAX) {
+        storm->launches[index][number] = (storm_launch){stream, number};
+        values.user = &storm->launches[index][number];
+        if (hr_stream_launch(stream->stream, note_order, &values, NULL) == HR_OK) {
+            atomic_store(&stream->accepted, number + 1);
+        }
+    }
+    pthread_mutex_unlock(&stream->submit);
+}
+
+/* Everything at random: launches, records, waits, queries; one stream is cancelled on the way. */
+static void *blow(void *argument)
+{
+    weather *storm = argument;
+    fixture own = {.random = (uintptr_t)&own | 1};
+    for (int i = 0; i < 3000; i++) {
+        unsigned stream = (unsigned)random_below(&own, STREAMS), event = (unsigned)random_below(&own, EVENTS);
+        switch (random_below(&own, 6)) {
+        case 0:
+            IGNORE(hr_event_record(storm->events[event], storm->streams[stream].stream, NULL));
+            break;
+        case 1:
+            IGNORE(hr_stream_wait_event(storm->streams[stream].stream, storm->events[event], NULL));
+            break;
+        case 2:
+            IGNORE(hr_event_query(storm->events[event], NULL));
+            break;
+        case 3:
+            if (i % 100 == 0) {
+                IGNORE(hr_event_wait(storm->events[event], NULL));
+            }
+            break;
+        default:
+            launch_next(storm, stream);
+            break;
+        }
+        if (i == 2500) {
+            IGNORE(hr_stream_cancel(storm->streams[0].stream));
+        }
+    }
+    return NULL;
+}
+
+/* Waits only lead back to what was recorded before, so all must come to an end; launches run in order, none
+ * twice. */
+static void a_storm_of_events_and_waits_ends(fixture *fx)
+{
+    static weather storm;
+    pthread_t threads[THREADS];
+    memset(&storm, 0, sizeof storm);
+    storm.shared = fx;
+    for (unsigned i = 0; i < STREAMS; i++) {
+        CHECK_OK(hr_stream_open(fx->device, HR_STREAM_ANY, &storm.streams[i].stream, &fx->error));
+        pthread_mutex_init(&storm.streams[i].submit, NULL);
+    }
+    for (unsigned i = 0; i < EVENTS; i++) {
+        CHECK_OK(hr_event_open(fx->device, &storm.events[i], &fx->error));
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        CHECK(pthread_create(&threads[i], NULL, blow, &storm) == 0);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    for (unsigned i = 0; i < STREAMS; i++) {
+        storm_stream *stream = &storm.streams[i];
+        hr_status status = hr_stream_wait(stream->stream, &fx->error);
+        CHECK(status == HR_OK || status == HR_E_CANCELLED);
+        CHECK(i > 0 || status == HR_E_CANCELLED);
+        CHECK(!atomic_load(&stream->out_of_order));
+        CHECK(atomic_load(&stream->ran) <= atomic_load(&stream->accepted));
+        CHECK(status != HR_OK || atomic_load(&stream->ran) == atomic_load(&stream->accepted));
+        CHECK(hr_stream_close(&stream->stream, &fx->error) == status);
+        pthread_mutex_destroy(&stream->submit);
+    }
+    for (unsigned i = 0; i < EVENTS; i++) {
+        CHECK(hr_event_query(storm.events[i], NULL) <= HR_OK); /* none is pending */
+        CHECK_OK(hr_event_close(&storm.events[i], &fx->error));
+    }
+}
+
 static void many_threads_use_one_device(fixture *fx)
 {
     pthread_t threads[THREADS];
@@ -154,6 +276,7 @@ static void a_child_process_is_refused(fixture *fx)
 
 const named_case thread_cases[] = {
     {"threads: many threads use one device", many_threads_use_one_device},
+    {"threads: a storm of events and waits ends", a_storm_of_events_and_waits_ends},
     {"threads: a child process is refused", a_child_process_is_refused},
     {NULL, NULL},
 };

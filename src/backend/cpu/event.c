@@ -143,27 +143,40 @@ static hr_cpu_point *renew(hr_bevent *event)
     return point;
 }
 
+/* Whoever looks at the event must not take the old answer for this one's, nor wait for ever. */
+static hr_status record_failure(hr_bevent *event, hr_status status, const hr_error *reason, hr_error *error)
+{
+    hr_bstream *ready = NULL;
+    hr_cpu_point *point = renew(event);
+    if (point != NULL) {
+        hr_cpu_point_fire(point, status, reason, &ready);
+        hr_cpu_point_drop(point);
+        hr_cpu_drive(ready);
+    }
+    if (error != NULL) {
+        *error = *reason;
+    }
+    return status;
+}
+
+/*
+ * The point is put into the event under the stream's lock: others see it at once, and if they could queue a
+ * wait for it in this very stream before the record that fires it is queued, the stream would wait for
+ * itself.
+ */
 hr_status hr_cpu_event_record(hr_bevent *event, hr_bstream *stream, hr_error *error)
 {
-    hr_cpu_point *point = renew(event);
-    if (point == NULL) {
-        return hr_fail(error, HR_E_HOST_MEMORY, "event record: no memory");
-    }
     hr_cpu_operation *operation;
     hr_error reason = HR_ERROR_INIT;
     hr_status status = hr_cpu_stream_begin(stream, HR_CPU_RECORD, &operation, &reason);
     if (status != HR_OK) {
-        /* Whoever looks at the event must not take the old answer for this one's, nor wait for ever. */
-        hr_bstream *ready = NULL;
-        hr_cpu_point_fire(point, status, &reason, &ready);
-        hr_cpu_point_drop(point);
-        hr_cpu_drive(ready);
-        if (error != NULL) {
-            *error = reason;
-        }
-        return status;
+        return record_failure(event, status, &reason, error);
     }
-    operation->as.point = point;
+    operation->as.point = renew(event);
+    if (operation->as.point == NULL) {
+        hr_cpu_stream_abandon(stream, operation);
+        return hr_fail(error, HR_E_HOST_MEMORY, "event record: no memory");
+    }
     hr_cpu_stream_submit(stream, operation);
     return HR_OK;
 }

@@ -24,9 +24,10 @@
  * on advance() retires the whole queue with it, firing the points in it with the failure, and begin()
  * refuses. Running work is never interrupted.
  *
- * Locks: a stream's, then a point's or an engine's; never two streams' at once. A point that fires while its
- * stream is locked therefore only collects the streams that it releases, and hr_cpu_drive() goes on with them
- * once no lock is held. A stream on that list is PARKED and its head waits, so it cannot be closed meanwhile.
+ * Locks: a stream's, then an event's, a point's or an engine's; never two streams' at once. A point that
+ * fires while its stream is locked therefore only collects the streams that it releases, and hr_cpu_drive()
+ * goes on with them once no lock is held. A stream on that list is PARKED and its head waits, so it cannot be
+ * closed meanwhile.
  */
 #include "backend/cpu/internal.h"
 
