@@ -243,7 +243,49 @@ static hr_status measure(hr_audit *audit, hr_error *error)
 }
 
 /* Rules without which a clean answer would be a guess. */
-static const char *const essential[] = {"pageable-copy", "sync-call", "same-stream"};
+static const char *const essential[] = {"pageable-copy", "same-stream", "sync-call"};
+
+/* Headrace's own traces hold no calls, as its host threads make none that waits for the device. */
+static size_t essential_count(const hr_trace *trace)
+{
+    size_t count = sizeof essential / sizeof essential[0];
+    return trace->format == HR_FORMAT_HEADRACE ? count - 1 : count;
+}
+
+static void take_busier(hr_report *report, const char *name, int64_t busy_ns)
+{
+    if (busy_ns > report->bound_ns) {
+        report->bound = name;
+        report->bound_ns = busy_ns;
+    }
+}
+
+/* A trace of Headrace also says how long its host stages were busy: the busiest stage is what binds. */
+static hr_status weigh_stages(hr_audit *audit)
+{
+    const hr_trace *trace = audit->trace;
+    hr_report *report = &audit->report;
+    hr_status status = HR_OK;
+    report->bound_ns = -1;
+    for (uint32_t d = 0; d < report->device_count; d++) {
+        take_busier(report, "compute", report->devices[d].usage.kernel_ns);
+        take_busier(report, "copies in", report->devices[d].usage.h2d_ns);
+        take_busier(report, "copies out", report->devices[d].usage.d2h_ns);
+    }
+    for (uint32_t name = 0; name < trace->string_count && status == HR_OK; name++) {
+        hr_intervals busy = {0};
+        for (uint32_t i = 0; i < trace->event_count && status == HR_OK; i++) {
+            const hr_event *event = &trace->events[i];
+            if (event->kind == HR_EVENT_MARKER && event->name == name)
+                status = hr_intervals_add(&busy, event->begin_ns, event->end_ns);
+        }
+        hr_intervals_normalise(&busy);
+        int64_t within = hr_intervals_covered(&busy, trace->work_begin_ns, trace->work_end_ns);
+        take_busier(report, hr_trace_text(trace, name), within);
+        hr_intervals_free(&busy);
+    }
+    return status;
+}
 
 static void give_verdict(hr_audit *audit)
 {
@@ -261,7 +303,7 @@ static void give_verdict(hr_audit *audit)
         }
     }
     for (uint32_t i = 0; report->verdict == HR_VERDICT_CLEAN && i < report->lack_count; i++) {
-        for (size_t k = 0; k < sizeof essential / sizeof essential[0]; k++) {
+        for (size_t k = 0; k < essential_count(audit->trace); k++) {
             if (strcmp(report->lacks[i].rule, essential[k]) != 0)
                 continue;
             report->verdict = HR_VERDICT_CANNOT_TELL;
@@ -283,6 +325,8 @@ hr_status hr_audit_judge(hr_audit *audit, double min_cost_pct, hr_error *error)
         status = foresee(audit, &audit->findings, error);
     if (status != HR_OK)
         return status;
+    if (audit->trace->format == HR_FORMAT_HEADRACE && weigh_stages(audit) != HR_OK)
+        return no_memory(audit, error);
     sift(audit, &audit->findings, min_cost_pct);
     report->findings = &audit->findings;
     report->fixed_begin_ns = audit->fixed_begin_ns;

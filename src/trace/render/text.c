@@ -85,7 +85,13 @@ static void clean_headline(const hr_report *report, char *line, size_t room)
     time_text(report->span_ns, now);
     time_text(report->bound_ns, bound);
     double idle = 100.0 * idle_share(report);
-    if (idle >= 25.0)
+    if (idle >= 25.0 && report->trace->format == HR_FORMAT_HEADRACE)
+        snprintf(line, room,
+                 "This run takes %s. No copy and no wait holds it up; the device has nothing to do for %.0f "
+                 "%% of it, and "
+                 "busiest is %s (%s).",
+                 now, idle, report->bound, bound);
+    else if (idle >= 25.0)
         snprintf(line, room,
                  "This run takes %s. No copy and no wait holds it up: for %.0f %% of it the GPU has nothing "
                  "to do, because the "

@@ -156,20 +156,21 @@ static hr_status check(const hr_trace *trace, hr_findings *findings, hr_error *e
     return HR_OK;
 }
 
+/* Where all copies are known to be pinned there is nothing to find, whatever else is missing. */
 static const char *lacks(const hr_trace *trace)
 {
-    if (!trace->has.correlation)
-        return "which call submitted which copy";
-    if (trace->has.memory_kinds)
-        return NULL;
-    if (trace->hip)
-        return "the memory kinds of copies (pageable or pinned)";
+    bool unknown = trace->hip && !trace->has.memory_kinds;
+    bool pageable = false;
     for (uint32_t i = 0; i < trace->work_count; i++) {
         const hr_event *event = &trace->events[trace->work[i]];
-        if (hr_event_is_upload(event) || hr_event_is_download(event))
-            return "the memory kinds of copies (pageable or pinned)";
+        if (!hr_event_is_upload(event) && !hr_event_is_download(event))
+            continue;
+        unknown |= hr_event_host_memory(event) == HR_MEMORY_UNKNOWN && !trace->has.memory_kinds;
+        pageable |= is_pageable(event);
     }
-    return NULL;
+    if (unknown)
+        return "the memory kinds of copies (pageable or pinned)";
+    return pageable && !trace->has.correlation ? "which call submitted which copy" : NULL;
 }
 
 const hr_rule hr_rule_pageable_copy = {

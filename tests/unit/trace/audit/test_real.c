@@ -224,6 +224,20 @@ static void without_memory_kinds_nobody_can_tell(void **state)
     hr_audit_close(&audit);
 }
 
+/* headrace run --trace, on the CPU device with copies of its own. */
+static void a_run_of_headrace_itself_is_clean(void **state)
+{
+    (void)state;
+    hr_audit *audit = open_audit("headrace_add.json.gz");
+    hr_audit_summary summary = summary_of(audit);
+    assert_int_equal(summary.verdict, HR_AUDIT_CLEAN);
+    assert_int_equal(defects(audit), 0);
+    assert_int_equal(summary.kernels, 147);
+    assert_int_equal(summary.copies, 441);
+    assert_string_equal(summary.bound, "compute");
+    hr_audit_close(&audit);
+}
+
 static void conditions_have_three_outcomes_and_mistakes_a_fourth(void **state)
 {
     (void)state;
@@ -309,6 +323,7 @@ int main(void)
         cmocka_unit_test(downloads_that_hold_the_host_are_told_and_no_defect),
         cmocka_unit_test(a_host_that_does_not_keep_up_is_no_fault_of_copies),
         cmocka_unit_test(without_memory_kinds_nobody_can_tell),
+        cmocka_unit_test(a_run_of_headrace_itself_is_clean),
         cmocka_unit_test(conditions_have_three_outcomes_and_mistakes_a_fourth),
         cmocka_unit_test(a_least_cost_hides_what_costs_less),
         cmocka_unit_test(a_given_link_speed_is_what_predictions_use),

@@ -142,6 +142,18 @@ static void without_correlation_sync_copy_and_tiny_copies_cannot_tell(void **sta
     hr_trace *trace = maker_finish(&maker);
     assert_non_null(hr_rule_sync_copy.lacks(trace));
     assert_non_null(hr_rule_tiny_copies.lacks(trace));
+    /* Its only copy is pinned: that much can be told. */
+    assert_null(hr_rule_pageable_copy.lacks(trace));
+    hr_trace_free(&maker.trace);
+}
+
+static void a_pageable_copy_of_an_unknown_call_leaves_it_open(void **state)
+{
+    (void)state;
+    trace_maker maker = maker_open();
+    uint32_t stream = maker_stream(&maker, 13, HR_STREAM_FLAG_NON_BLOCKING);
+    maker_copy(&maker, stream, HR_DIRECTION_H2D, HR_MEMORY_PAGEABLE, 100, 1.0, 90.0);
+    hr_trace *trace = maker_finish(&maker);
     assert_non_null(hr_rule_pageable_copy.lacks(trace));
     hr_trace_free(&maker.trace);
 }
@@ -246,6 +258,7 @@ int main(void)
         cmocka_unit_test(blocking_copies_in_the_loop_are_found_and_the_last_is_left_out),
         cmocka_unit_test(asynchronous_copies_are_no_sync_copy),
         cmocka_unit_test(without_correlation_sync_copy_and_tiny_copies_cannot_tell),
+        cmocka_unit_test(a_pageable_copy_of_an_unknown_call_leaves_it_open),
         cmocka_unit_test(many_small_copies_in_a_row_are_found),
         cmocka_unit_test(few_copies_large_ones_and_separated_ones_are_no_tiny_copies),
         cmocka_unit_test(copies_and_kernels_that_take_turns_are_found),
