@@ -76,7 +76,10 @@ typedef struct hr_sink {
         sizeof(hr_sink), 0, false, 0, HR_LENGTH_UNKNOWN, 0, 0, 0, 0, 0, 0, 0 \
     }
 
-/* Memory as a source or a sink; the memory stays the caller's. */
+/*
+ * Memory as a source or a sink. The memory stays the caller's and must live as long; there is nothing to close. Their
+ * `read` and `write` trust offset and length: the caller keeps to `bytes` and `room_bytes`, as the pipeline does.
+ */
 HR_API hr_source hr_source_from_memory(const void *data, uint64_t bytes);
 HR_API hr_sink hr_sink_to_memory(void *data, uint64_t bytes);
 
@@ -95,9 +98,9 @@ typedef struct hr_open_options {
     size_t size;
     hr_format format; /* HR_FORMAT_AUTO: by content, then by name; raw where dtype is given and the content is
                          none of the others */
-    hr_dtype dtype;   /* raw only */
-    hr_shape shape;   /* raw only; rank 0 with dtype set: 1-D, as long as the file. One extent may be
-                         UINT64_MAX: from the length */
+    hr_dtype dtype;   /* of raw data; HR_BF16 also says what the two raw bytes '|V2' of a .npy file are */
+    hr_shape shape; /* of raw data; rank 0: 1-D, as long as the file. One extent may be HR_LENGTH_UNKNOWN: it
+                         follows from the length. Of a pipe only the first may be */
     uint64_t
         direct_above_bytes; /* direct I/O for files larger than this; 0: larger than what memory has free */
 } hr_open_options;
@@ -112,9 +115,9 @@ typedef struct hr_array_info {
     hr_shape shape; /* of a pipe of unknown length: extent[0] is HR_LENGTH_UNKNOWN */
     uint64_t bytes; /* or HR_LENGTH_UNKNOWN */
     hr_format format;
-    const char *path; /* "-" is standard input or output; owned by the input or output */
-    const char
-        *method; /* how it is read or written: "io_uring", "pread threads", "memory map", "stream", "image" */
+    const char *path;   /* "-" is standard input or output; owned by the input or output */
+    const char *method; /* how it is read or written: "io_uring", "io_uring, direct", "pread threads",
+                           "pread threads, direct", "pwrite threads", "stream", "image"; static storage */
 } hr_array_info;
 #define HR_ARRAY_INFO_INIT                                                      \
     {                                                                           \
@@ -122,18 +125,29 @@ typedef struct hr_array_info {
     }
 
 /*
- * Opens and checks a file, or "-" for standard input. Reads the header, never the data (images are decoded
- * whole). Fortran order is turned to C order, big-endian to the machine's, while reading. Blocks. The caller
- * owns *input. HR_E_NOT_FOUND, HR_E_IO, HR_E_FORMAT (malformed, truncated, too long), HR_E_UNSUPPORTED
- * (object arrays, unknown dtype), HR_E_RANGE.
+ * Opens and checks a file, or "-" for standard input. Reads the header, never the data, except that images are
+ * decoded whole (gray: (rows, columns), otherwise (rows, columns, channels), u8 or u16) and Fortran-ordered streams
+ * are turned whole. Elsewhere Fortran order is turned to C order, and big-endian to the machine's, while reading. A
+ * file must be as long as its header says; of a pipe that is found out by the last read, which waits until the writer
+ * closes. `options` may be null. Blocks. The caller owns *input. HR_E_NOT_FOUND, HR_E_IO, HR_E_INVALID (a folder; an
+ * option), HR_E_FORMAT (malformed, truncated, too long), HR_E_UNSUPPORTED (a dtype or kind of image that is not
+ * taken, an image library that is not built in), HR_E_RANGE (sizes, headers and images that are too large),
+ * HR_E_HOST_MEMORY.
+ *
+ * Reads from the source, from any number of threads unless it is sequential: HR_E_IO with the system's number in
+ * error->code; HR_E_FORMAT where the file became shorter, or a pipe ended early or went on; HR_E_CANCELLED once it was
+ * interrupted.
  */
 HR_API HR_CHECKED hr_status hr_input_open(const char *path, const hr_open_options *options, hr_input **input,
                                           hr_error *error);
+/* Fills as much of *info as its `size` says. Any thread; does not block. */
 HR_API void hr_input_info(const hr_input *input, hr_array_info *info);
 /* The source inside; lives as long as the input. */
 HR_API hr_source *hr_input_source(hr_input *input);
+/* Not while a read is in progress. Clears *input. Null is accepted. */
 HR_API void hr_input_close(hr_input **input);
-/* Reads all of it into `buffer` of info.bytes bytes, by several threads. */
+/* Reads all of it into `buffer` of info.bytes bytes, by as many threads as there are cores. Blocks. HR_E_UNSUPPORTED
+ * if its length is not known; otherwise as for reads from the source. */
 HR_API HR_CHECKED hr_status hr_input_read_all(hr_input *input, void *buffer, hr_error *error);
 
 /* An array to be written. */
@@ -162,17 +176,25 @@ typedef struct hr_create_options {
 HR_API HR_CHECKED hr_status hr_output_create(const char *path, hr_dtype dtype, const hr_shape *shape,
                                              const hr_create_options *options, hr_output **output,
                                              hr_error *error);
+/* Fills as much of *info as its `size` says. */
 HR_API void hr_output_info(const hr_output *output, hr_array_info *info);
+/*
+ * The sink inside; lives as long as the output. Its writes come from any number of threads, at any offset, unless it is
+ * sequential. HR_E_IO (a pipe whose reader went away, too: ignore SIGPIPE), HR_E_NO_SPACE (ignore SIGXFSZ), HR_E_RANGE
+ * (past the array's end), HR_E_CANCELLED once it was interrupted.
+ */
 HR_API hr_sink *hr_output_sink(hr_output *output);
-/* Writes what is left, syncs, renames, syncs the folder. The sink's finish does this too; a second call is
- * harmless. */
+/* Encodes an image, syncs, renames, syncs the folder. The sink's finish does this too, and is the only way where the
+ * length was not known; a second call is harmless. Blocks. HR_E_IO, HR_E_NO_SPACE, HR_E_HOST_MEMORY, HR_E_INVALID (not
+ * all was written, as far as finish was told). On failure `path` is as it was. */
 HR_API HR_CHECKED hr_status hr_output_commit(hr_output *output, hr_error *error);
 /* Without a commit before: removes the temporary file, `path` stays as it was. Clears *output. Null is
  * accepted. */
 HR_API void hr_output_close(hr_output **output);
 
-/* Do both names lead to the same file? False if either does not exist. */
-HR_API bool hr_same_file(const char *a, const char *b);
+/* Do both names lead to the same file? "-" is standard input for the first, standard output for the second. False if
+ * either does not exist, and for pipes, terminals and the like, where nothing is overwritten. */
+HR_API bool hr_same_file(const char *input, const char *output);
 
 #ifdef __cplusplus
 }

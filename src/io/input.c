@@ -80,7 +80,6 @@ static void take_npy(hr_input *input, const hr_npy *npy)
 static hr_status take_raw(hr_input *input, uint64_t length, hr_error *error)
 {
     const char *dtype = hr_dtype_name(input->options.dtype);
-    uint64_t width = hr_dtype_bytes(input->options.dtype);
     hr_shape shape = input->options.shape;
     if (shape.rank > HR_MAX_RANK) {
         return hr_fail(error, HR_E_INVALID, "%s: a shape of %" PRIu32 " dimensions; at most %d are possible",
@@ -131,7 +130,6 @@ static hr_status take_raw(hr_input *input, uint64_t length, hr_error *error)
                            hr_shape_text(&shape, text), dtype);
         }
     }
-    (void)width;
     input->info.dtype = input->options.dtype;
     input->info.shape = shape;
     input->info.bytes = bytes;
@@ -391,9 +389,8 @@ static hr_status open_path(hr_input *input, hr_error *error)
 
 hr_status hr_input_open(const char *path, const hr_open_options *options, hr_input **input, hr_error *error)
 {
-    static const hr_open_options defaults = HR_OPEN_OPTIONS_INIT;
-    if (path == NULL || input == NULL) {
-        return hr_fail(error, HR_E_INVALID, "input: no path was given");
+    if (path == NULL || input == NULL || (options != NULL && options->size == 0)) {
+        return hr_fail(error, HR_E_INVALID, "input: no path, or options without their size");
     }
     hr_input *in = calloc(1, sizeof *in);
     char *copy = strdup(path);
@@ -404,7 +401,10 @@ hr_status hr_input_open(const char *path, const hr_open_options *options, hr_inp
     }
     in->path = copy;
     in->name = hr_io_input_name(copy);
-    in->options = options != NULL ? *options : defaults;
+    in->options = (hr_open_options)HR_OPEN_OPTIONS_INIT;
+    if (options != NULL) {
+        memcpy(&in->options, options, hr_min_u64(options->size, sizeof in->options));
+    }
     in->info.path = copy;
     hr_status status = open_path(in, error);
     if (status != HR_OK) {
@@ -417,9 +417,9 @@ hr_status hr_input_open(const char *path, const hr_open_options *options, hr_inp
 
 void hr_input_info(const hr_input *input, hr_array_info *info)
 {
-    size_t size = info->size;
-    *info = input->info;
-    info->size = size;
+    size_t size = hr_min_u64(info->size, sizeof *info);
+    memcpy((char *)info + sizeof info->size, (const char *)&input->info + sizeof info->size,
+           size > sizeof info->size ? size - sizeof info->size : 0);
 }
 
 hr_source *hr_input_source(hr_input *input)

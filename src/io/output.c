@@ -151,6 +151,10 @@ static hr_status prepare_image(hr_output *out, hr_error *error)
 
 static hr_status prepare_output(hr_output *out, hr_error *error)
 {
+    if (out->options.quality > 100) {
+        return hr_fail(error, HR_E_INVALID, "%s: a quality of %" PRIu32 "; it goes from 1 to 100",
+                       hr_target_name(out->target), out->options.quality);
+    }
     hr_status status = choose_format(out, error);
     if (status != HR_OK) {
         return status;
@@ -197,9 +201,8 @@ static hr_status check_array(const char *name, hr_dtype dtype, const hr_shape *s
 hr_status hr_output_create(const char *path, hr_dtype dtype, const hr_shape *shape,
                            const hr_create_options *options, hr_output **output, hr_error *error)
 {
-    static const hr_create_options defaults = HR_CREATE_OPTIONS_INIT;
-    if (path == NULL || output == NULL) {
-        return hr_fail(error, HR_E_INVALID, "output: no path was given");
+    if (path == NULL || output == NULL || (options != NULL && options->size == 0)) {
+        return hr_fail(error, HR_E_INVALID, "output: no path, or options without their size");
     }
     uint64_t bytes;
     hr_status status = check_array(hr_io_output_name(path), dtype, shape, &bytes, error);
@@ -214,7 +217,10 @@ hr_status hr_output_create(const char *path, hr_dtype dtype, const hr_shape *sha
         return hr_fail(error, HR_E_HOST_MEMORY, "%s: no memory to open it", hr_io_output_name(path));
     }
     out->path = copy;
-    out->options = options != NULL ? *options : defaults;
+    out->options = (hr_create_options)HR_CREATE_OPTIONS_INIT;
+    if (options != NULL) {
+        memcpy(&out->options, options, hr_min_u64(options->size, sizeof out->options));
+    }
     out->info = (hr_array_info){.dtype = dtype, .shape = *shape, .bytes = bytes, .path = copy};
     status = hr_target_open(copy, out->options.no_sync, &out->target, error);
     if (status == HR_OK) {
@@ -230,9 +236,9 @@ hr_status hr_output_create(const char *path, hr_dtype dtype, const hr_shape *sha
 
 void hr_output_info(const hr_output *output, hr_array_info *info)
 {
-    size_t size = info->size;
-    *info = output->info;
-    info->size = size;
+    size_t size = hr_min_u64(info->size, sizeof *info);
+    memcpy((char *)info + sizeof info->size, (const char *)&output->info + sizeof info->size,
+           size > sizeof info->size ? size - sizeof info->size : 0);
 }
 
 hr_sink *hr_output_sink(hr_output *output)

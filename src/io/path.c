@@ -10,11 +10,11 @@ static bool stat_of(const char *path, int standard, struct stat *st)
     return strcmp(path, "-") == 0 ? fstat(standard, st) == 0 : stat(path, st) == 0;
 }
 
-bool hr_same_file(const char *a, const char *b)
+bool hr_same_file(const char *input, const char *output)
 {
     struct stat sa;
     struct stat sb;
-    if (!stat_of(a, STDIN_FILENO, &sa) || !stat_of(b, STDOUT_FILENO, &sb)) {
+    if (!stat_of(input, STDIN_FILENO, &sa) || !stat_of(output, STDOUT_FILENO, &sb)) {
         return false;
     }
     /* The same pipe, terminal or /dev/null on both ends destroys nothing. */

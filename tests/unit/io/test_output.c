@@ -395,6 +395,35 @@ static void long_names_are_replaced_as_well(void **state)
     assert_int_equal(scratch_count(s), 1);
 }
 
+/* A program that was built when the structs were shorter gets defaults for what it does not know. */
+static void structs_of_an_older_program(void **state)
+{
+    scratch *s = *state;
+    hr_create_options options = HR_CREATE_OPTIONS_INIT;
+    hr_error error = HR_ERROR_INIT;
+    hr_output *output = NULL;
+    options.quality = 101;
+    assert_int_equal(hr_output_create(scratch_path(s, "a.npy"), HR_F32, &four, &options, &output, &error),
+                     HR_E_INVALID);
+    assert_non_null(strstr(error.text, "quality of 101"));
+    options.size = offsetof(hr_create_options, quality);
+    assert_int_equal(hr_output_create(scratch_path(s, "a.npy"), HR_F32, &four, &options, &output, &error),
+                     HR_OK);
+    write_whole(output, values, sizeof values);
+    hr_array_info info;
+    memset(&info, 0xa5, sizeof info);
+    info.size = offsetof(hr_array_info, format);
+    hr_output_info(output, &info);
+    assert_int_equal(info.bytes, sizeof values);
+    assert_int_equal((unsigned)info.format, 0xa5a5a5a5u);
+    assert_int_equal(info.size, offsetof(hr_array_info, format));
+    hr_output_close(&output);
+    options.size = 0;
+    assert_int_equal(hr_output_create(scratch_path(s, "a.npy"), HR_F32, &four, &options, &output, &error),
+                     HR_E_INVALID);
+    expect_values(s, "a.npy");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, scratch_setup, scratch_teardown)
 
 int main(void)
@@ -412,6 +441,7 @@ int main(void)
         TEST(what_does_not_belong_to_the_array_is_refused),
         TEST(a_file_with_a_hidden_name_is_whole_or_absent_too),
         TEST(long_names_are_replaced_as_well),
+        TEST(structs_of_an_older_program),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
