@@ -113,7 +113,7 @@ static void test_shapes(void **state)
 static void parse(const char *verb, const char *const *words, bool good, cli_args *args, char *why,
                   size_t room)
 {
-    char *argv[16];
+    static char *argv[16]; /* args.command points into it */
     int argc = 0;
     for (; words[argc]; argc++)
         argv[argc] = (char *)(uintptr_t)words[argc];
