@@ -6,11 +6,13 @@
 
 The files lie in DIR and are in the page cache. Headrace's time is that of the whole process, its start and its sync of the output included; NumPy's
 is that of load, compute and save alone, without the start of Python and without a sync. Both results are compared. Prints rows as
-`headrace bench --json` does; ratio is NumPy's time over Headrace's.
+`headrace bench --json` does; ratio is NumPy's time over Headrace's. `cores_busy` is the share of all cores that the command kept busy: where reading,
+computing and writing all need the cores, no run takes less than their work divided by the cores, and efficiency (the slowest stage alone) stays below 1.
 """
 import argparse
 import json
 import os
+import resource
 import shutil
 import statistics
 import subprocess
@@ -42,10 +44,13 @@ OPS = {
 
 
 def ours(op):
-    began = time.perf_counter()
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run([options.headrace, "run", op, *OPS[op][0], "--out", path["ours"], "--device", options.device, "--json", "-q"],
                           check=True, capture_output=True)
-    return time.perf_counter() - began, json.loads(done.stdout)
+    seconds, after, report = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN), json.loads(done.stdout)
+    busy = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    report["cores_busy"] = busy / seconds / len(os.sched_getaffinity(0))
+    return seconds, report
 
 
 def theirs(op):
@@ -76,6 +81,7 @@ try:
             "efficiency": statistics.median(report["efficiency"] for report in reports),
             "wall_ms": round(1e3 * statistics.median(report["wall_s"] for report in reports), 2),
             "bottleneck": reports[-1]["bottleneck"],
+            "cores_busy": round(statistics.median(report["cores_busy"] for report in reports), 3),
         })
 finally:
     shutil.rmtree(place)

@@ -94,6 +94,8 @@ int main(int argc, char **argv)
     int file = mkstemp(costs);
     if (in == NULL || out == NULL || file < 0 || mebibytes == 0 || gbps <= 0.0) {
         fprintf(stderr, "bench_overlap: needs a size, a speed, memory and a temporary file\n");
+        free(in);
+        free(out);
         return 2;
     }
     for (uint64_t i = 0; i < count; i++) {

@@ -132,9 +132,9 @@ static hr_status band_close(hr_pipeline *pipeline, hr_error *error)
     if (state == NULL) {
         return HR_OK;
     }
-    hr_status status = hr_event_close(&state->done, NULL);
-    status = hr_stream_close(&state->stream, NULL);
-    (void)status; /* the band that failed has told */
+    hr_status event = hr_event_close(&state->done, NULL), stream = hr_stream_close(&state->stream, NULL);
+    (void)event;
+    (void)stream; /* the band that failed has told */
     free(state);
     pipeline->state = NULL;
     return HR_OK;

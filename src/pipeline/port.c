@@ -63,7 +63,7 @@ static hr_status read_with_carry(hr_reader *reader, const hr_source *source, con
     if (kept > 0) {
         memcpy(buffer, reader->carry, kept);
     }
-    uint64_t fresh;
+    uint64_t fresh = 0;
     hr_status status =
         hr_port_read(source, range->offset_bytes + kept, buffer + kept, range->bytes - kept, &fresh, error);
     if (status != HR_OK) {
@@ -179,7 +179,7 @@ hr_status hr_port_read_rows(const hr_source *source, uint64_t offset, uint64_t r
         }
         return HR_OK;
     }
-    uint64_t got;
+    uint64_t got = 0;
     if (row_bytes == pitch || rows == 1) {
         return hr_port_read(source, offset, to, rows * row_bytes, &got, error);
     }

@@ -182,7 +182,7 @@ static void read_bands(hr_pipeline *pipeline, void *argument)
                                              box.row_bytes, slot->rows, box.pitch_bytes, slot->host, &error);
         hr_run_leave(pipeline, place, mark, status == HR_OK ? slot->bytes : 0);
         if (status != HR_OK) {
-            status = hr_port_named(status, "input", box.port, 2, &error);
+            error.status = hr_port_named(status, "input", box.port, 2, &error);
             hr_run_fail(pipeline, slot->chunk, &error);
             return;
         }

@@ -80,7 +80,7 @@ static hr_status find_next_uses(shelf *s, const hr_tile_layout *l, const hr_tile
                                 uint32_t tiles,
                                 uint32_t (*tile_of)(const hr_tile_layout *, const hr_tile_step *))
 {
-    uint32_t *next = malloc(tiles * sizeof *next);
+    uint32_t *next = calloc(tiles > 0 ? tiles : 1, sizeof *next);
     if (next == NULL) {
         return HR_E_HOST_MEMORY;
     }
@@ -196,8 +196,8 @@ static hr_status fill(const hr_tile_problem *problem, hr_tile_plan *plan, shelf 
     if (status == HR_OK) {
         status = find_next_uses(b, l, plan->steps, plan->step_count, l->panels * l->columns, b_tile);
     }
-    uint32_t *c_of_tile = calloc(tiles, sizeof *c_of_tile);
-    uint32_t *c_store = malloc(l->c_places * sizeof *c_store);
+    uint32_t *c_of_tile = calloc(tiles > 0 ? tiles : 1, sizeof *c_of_tile);
+    uint32_t *c_store = calloc(l->c_places > 0 ? l->c_places : 1, sizeof *c_store);
     if (status == HR_OK && c_of_tile != NULL && c_store != NULL) {
         uint32_t next_free = 0;
         memset(c_store, 0xff, l->c_places * sizeof *c_store);

@@ -290,6 +290,54 @@ static void inputs_of_unlike_length_are_told(void **state)
     }
 }
 
+/* Chunks go to several devices in turn; results come together in order of chunks. */
+static void several_devices_share_the_chunks(void **state)
+{
+    (void)state;
+    const uint64_t count = 10007;
+    uint32_t *a = pipes_numbers(count, 1), *b = pipes_numbers(count, 2);
+    uint32_t *c = calloc(count, sizeof *c);
+    hr_error error = HR_ERROR_INIT;
+    hr_device *devices[3];
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(hr_device_open(runtime, "cpu:discrete,threads=1", &devices[i], &error), HR_OK);
+    }
+    for (int reduce = 0; reduce < 2; reduce++) {
+        ports p;
+        make_source(ANYWHERE, &p.a_self, &p.a, a, 4 * count);
+        make_source(IN_ORDER, &p.b_self, &p.b, b, 4 * count);
+        make_sink(IN_ORDER, &p.c_self, &p.c, c, 4 * count);
+        hr_pipeline_options options;
+        hr_pipeline_options_init(&options);
+        options.op = reduce ? &pipes_fold_op : &pipes_mix_op;
+        options.devices = devices;
+        options.device_count = 3;
+        options.in[0] = (hr_port){.source = &p.a, .dtype = HR_U32, .shape = {1, {count}}};
+        options.in[1] = (hr_port){.source = &p.b, .dtype = HR_U32, .shape = {1, {count}}};
+        options.out[0].sink = &p.c;
+        options.chunk_bytes = 512;
+        options.depth = 2;
+        options.cost_file = pipes_cost_file();
+        hr_pipeline *pipeline = NULL;
+        hr_report report = HR_REPORT_INIT;
+        expect_ok(hr_pipeline_open(&options, &pipeline, &error), &error);
+        expect_ok(hr_pipeline_run(pipeline, &report, &error), &error);
+        assert_int_equal(hr_pipeline_close(&pipeline, &error), HR_OK);
+        if (reduce) {
+            assert_true(report.result.as.u64 == fold(a, count));
+        }
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        assert_int_equal(c[i], 3 * a[i] + b[i]);
+    }
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(hr_device_close(&devices[i], &error), HR_OK);
+    }
+    free(a);
+    free(b);
+    free(c);
+}
+
 static void what_does_not_fit_is_refused_when_opening(void **state)
 {
     (void)state;
@@ -346,6 +394,7 @@ int main(void)
         cmocka_unit_test(reductions_combine_in_order_of_chunks),
         cmocka_unit_test(data_of_unknown_length_ends_where_it_ends),
         cmocka_unit_test(inputs_of_unlike_length_are_told),
+        cmocka_unit_test(several_devices_share_the_chunks),
         cmocka_unit_test(what_does_not_fit_is_refused_when_opening),
     };
     return cmocka_run_group_tests(tests, open_runtime, close_runtime);
