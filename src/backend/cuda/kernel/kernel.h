@@ -128,8 +128,9 @@ hr_status hr_kernel_stencil3d(const hr_kernel_stencil3d_args *args, hr_mechanism
 /*
  * C (m × n) = A (m × k) · B (k × n), row by row, or C += with `accumulate`; sums in f32. dtype HR_F32: a, b,
  * c are f32, and with `tf32` the operands are rounded to TF32 first (10 bits of mantissa). dtype HR_BF16: a,
- * b are bf16, c is c_dtype (HR_BF16 or HR_F32). Mechanisms: f32 takes sync (any alignment), ldgsts, bulk,
- * tma; tf32 and bf16 take tma on compute capability 9.0 (wgmma). All but sync need bases and pitches of A and
+ * b are bf16, c is c_dtype (HR_BF16 or HR_F32). Mechanisms: f32 takes sync (any alignment), ldgsts, bulk, tma; tf32
+ * takes sync, ldgsts, bulk, by the warp's own tensor instruction; bf16 takes tma on compute capability 9.0 (wgmma).
+ * All but sync need bases and pitches of A and
  * B in multiples of 16 bytes. k = 0 writes zeros (or leaves C, with `accumulate`).
  */
 typedef struct hr_kernel_matmul_args {

@@ -19,8 +19,11 @@ uint64_t c_bytes(const hr_kernel_matmul_args *a)
 hr_status check(const hr_kernel_matmul_args *a, hr_error *error)
 {
     const uint64_t size = hr_dtype_bytes(a->dtype);
-    if (a->dtype != HR_F32) {
-        return hr_fail(error, HR_E_UNSUPPORTED, "matmul: dtype %s, needs f32", hr_dtype_name(a->dtype));
+    const bool narrow = a->dtype == HR_BF16 && (a->c_dtype == HR_BF16 || a->c_dtype == HR_F32);
+    if (a->dtype != HR_F32 && !narrow) {
+        return hr_fail(error, HR_E_UNSUPPORTED,
+                       "matmul: dtypes %s and %s, needs f32, or bf16 with a result in bf16 or f32",
+                       hr_dtype_name(a->dtype), hr_dtype_name(a->c_dtype));
     }
     if (a->m > most_edge || a->n > most_edge || a->k > most_edge) {
         return hr_fail(error, HR_E_RANGE, "matmul: %llu × %llu × %llu, needs edges below 2^31 − 4096",
@@ -60,6 +63,12 @@ bool matrix_map(const void *base, uint64_t rows, uint64_t columns, uint64_t pitc
 
 bool make_maps(const hr_kernel_matmul_args *a, CUtensorMap *map_a, CUtensorMap *map_b, char *reason)
 {
+    if (a->dtype == HR_BF16) {
+        return matrix_map(a->a, a->m, a->k, a->a_pitch_bytes, matmul_bf16_m, matmul_bf16_k,
+                          CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, CU_TENSOR_MAP_SWIZZLE_128B, map_a, reason) &&
+               matrix_map(a->b, a->k, a->n, a->b_pitch_bytes, matmul_bf16_k, matmul_bf16_box_n,
+                          CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, CU_TENSOR_MAP_SWIZZLE_128B, map_b, reason);
+    }
     return matrix_map(a->a, a->m, a->k, a->a_pitch_bytes, matmul_f32_m, matmul_f32_k,
                       CU_TENSOR_MAP_DATA_TYPE_FLOAT32, CU_TENSOR_MAP_SWIZZLE_128B, map_a, reason) &&
            matrix_map(a->b, a->k, a->n, a->b_pitch_bytes, matmul_f32_k, matmul_f32_n,
@@ -72,8 +81,22 @@ bool fits(const hr_kernel_matmul_args *a, const chip &c, hr_mechanism m, CUtenso
     if (!chip_has(c, m, reason)) {
         return false;
     }
-    if (a->tf32) {
-        std::snprintf(reason, sizeof reason, "TF32 is not done by this kernel");
+    if (a->tf32 && m == HR_MECHANISM_TMA) {
+        std::snprintf(reason, sizeof reason, "TF32 takes sync, ldgsts or bulk");
+        return false;
+    }
+    if (a->tf32 && c.major < 8) {
+        std::snprintf(reason, sizeof reason, "TF32 needs compute capability 8.0, this device has %d.x",
+                      c.major);
+        return false;
+    }
+    if (a->dtype == HR_BF16 && m != HR_MECHANISM_TMA) {
+        std::snprintf(reason, sizeof reason, "bf16 is multiplied by tma and wgmma only");
+        return false;
+    }
+    if (a->dtype == HR_BF16 && c.major != 9) {
+        std::snprintf(reason, sizeof reason,
+                      "bf16 needs compute capability 9.0 (wgmma), this device has %d.x", c.major);
         return false;
     }
     if (m == HR_MECHANISM_SYNC) {
@@ -93,7 +116,7 @@ bool fits(const hr_kernel_matmul_args *a, const chip &c, hr_mechanism m, CUtenso
     return true;
 }
 
-constexpr hr_mechanism order[] = {HR_MECHANISM_TMA, HR_MECHANISM_BULK, HR_MECHANISM_LDGSTS,
+constexpr hr_mechanism order[] = {HR_MECHANISM_TMA, HR_MECHANISM_LDGSTS, HR_MECHANISM_BULK,
                                   HR_MECHANISM_SYNC};
 
 } // namespace
@@ -135,5 +158,12 @@ extern "C" hr_status hr_kernel_matmul(const hr_kernel_matmul_args *a, hr_mechani
         [&](hr_mechanism k, char(&reason)[HR_TENSOR_REASON_BYTES]) {
             return fits(a, c, k, &map_a, &map_b, reason);
         },
-        [&](hr_mechanism k) { return matmul_f32(job, map_a, map_b, k, stream, error); });
+        [&](hr_mechanism k) {
+            if (a->tf32 && a->dtype == HR_F32) {
+                return matmul_tf32(job, k, stream, error);
+            }
+            return a->dtype == HR_BF16
+                       ? matmul_bf16(job, a->c_dtype == HR_F32, map_a, map_b, c.sms, stream, error)
+                       : matmul_f32(job, map_a, map_b, k, stream, error);
+        });
 }

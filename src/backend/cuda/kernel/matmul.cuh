@@ -31,8 +31,16 @@ __device__ inline void matmul_tile(int index, int tiles_m, int tiles_n, int grou
 hr_status matmul_f32(const matmul_job &, const CUtensorMap &a, const CUtensorMap &b, hr_mechanism,
                      cudaStream_t, hr_error *);
 
+/* f32 operands rounded to TF32. Mechanisms sync, ldgsts and bulk; compute capability 8.0. */
+hr_status matmul_tf32(const matmul_job &, hr_mechanism, cudaStream_t, hr_error *);
+
+/* bf16 operands, result bf16 or (`wide_result`) f32. On compute capability 9.0 only. */
+hr_status matmul_bf16(const matmul_job &, bool wide_result, const CUtensorMap &a, const CUtensorMap &b,
+                      int sms, cudaStream_t, hr_error *);
+
 /* The boxes that the kernels' tensor maps bring. */
 constexpr int matmul_f32_m = 128, matmul_f32_n = 256, matmul_f32_k = 32;
+constexpr int matmul_bf16_m = 128, matmul_bf16_box_n = 64, matmul_bf16_k = 64;
 
 } // namespace headrace::kernel
 #endif
