@@ -262,6 +262,8 @@ static int check_distinct(const run_job *job)
             return cli_fail(CLI_UNUSABLE, outputs[k],
                             "is the same file as the kernel %s; give the result another name", kernel);
     }
+    if (outputs[1] && !strcmp(outputs[1], "-"))
+        return cli_fail(CLI_UNUSABLE, "--trace", "needs the name of a file, found -");
     if (outputs[0] && outputs[1] && (!strcmp(outputs[0], outputs[1]) || hr_same_file(outputs[0], outputs[1])))
         return cli_fail(CLI_UNUSABLE, outputs[1], "is given as the output and as the trace");
     return CLI_DONE;

@@ -44,6 +44,8 @@ try headrace run copy --in - --out c.npy --verify
 try headrace run copy --in a.npy --out - --json
 try headrace run copy --in a.npy --out c.jpg
 try headrace run copy --in picture.npy --out c.jpg --verify
+try headrace run copy --in a.npy --out c.npy --trace -
+try headrace run copy --in a.npy --out c.npy --trace c.npy
 try headrace bench
 try headrace bench speed
 try headrace info now
