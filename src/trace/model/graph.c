@@ -190,7 +190,9 @@ static hr_status measure_lags(hr_builder *b)
                 const hr_event *call = &trace->events[work->peer];
                 bool first = i == trace->stream_work_at[s];
                 int64_t before = first ? INT64_MIN : trace->events[trace->stream_work[i - 1]].end_ns;
-                if (!first && before > call->end_ns && work->begin_ns >= before)
+                /* Longer gaps have other causes: another stream, an engine, the host. */
+                if (!first && before > call->end_ns && work->begin_ns >= before &&
+                    work->begin_ns - before <= PROMPT_NS)
                     queued[queued_count++] = work->begin_ns - before;
                 else if ((first || before < call->begin_ns) && work->begin_ns >= call->begin_ns &&
                          work->begin_ns <= call->end_ns + PROMPT_NS)
