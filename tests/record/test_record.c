@@ -62,7 +62,7 @@ static void a_call_its_work_and_their_memory_are_joined(void **state)
 {
     (void)state;
     hr_trace *trace = recorded(NULL);
-    assert_int_equal(trace->format, HR_FORMAT_HEADRACE);
+    assert_int_equal(trace->format, HR_FORMAT_RECORDED);
     uint32_t count;
     const hr_event *call = find(trace, "cudaMemcpyAsync", &count);
     assert_int_equal(count, 1);

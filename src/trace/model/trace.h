@@ -103,10 +103,11 @@ typedef struct hr_trace_stream {
 
 typedef enum hr_trace_format {
     HR_FORMAT_UNKNOWN = 0,
-    HR_FORMAT_CHROME,  /* Chrome JSON of nobody in particular */
-    HR_FORMAT_KINETO,  /* PyTorch's profiler */
-    HR_FORMAT_NSIGHT,  /* Nsight Systems, exported to SQLite */
-    HR_FORMAT_HEADRACE /* headrace run --trace */
+    HR_FORMAT_CHROME,   /* Chrome JSON of nobody in particular */
+    HR_FORMAT_KINETO,   /* PyTorch's profiler */
+    HR_FORMAT_NSIGHT,   /* Nsight Systems, exported to SQLite */
+    HR_FORMAT_HEADRACE, /* headrace run --trace */
+    HR_FORMAT_RECORDED  /* the recorder of headrace audit -- COMMAND */
 } hr_trace_format;
 
 /* What a recorder tells; a rule that needs what is missing answers "cannot tell" and names it. */

@@ -206,6 +206,19 @@ static bool scan_devices(hr_json *json, void *user)
     return hr_chrome_scan_devices(json, user);
 }
 
+/* How many records the recorder had no room for. */
+static bool scan_lost(hr_json *json, void *user)
+{
+    hr_trace *trace = user;
+    hr_json_text value;
+    uint64_t lost;
+    if (!hr_json_scalar(json, &value))
+        return false;
+    if (hr_json_whole(&value, &lost))
+        trace->lost_records = lost < UINT32_MAX ? (uint32_t)lost : UINT32_MAX;
+    return true;
+}
+
 /* One key of the file's outermost object, and its value. */
 static hr_status read_member(hr_window *window, hr_chrome *chrome, bool *saw_events, hr_error *error)
 {
@@ -218,6 +231,10 @@ static hr_status read_member(hr_window *window, hr_chrome *chrome, bool *saw_eve
     bool devices = hr_json_is(&key, "deviceProperties");
     if (hr_json_is(&key, "headrace"))
         chrome->trace->format = HR_FORMAT_HEADRACE;
+    else if (hr_json_is(&key, "recorder"))
+        chrome->trace->format = HR_FORMAT_RECORDED;
+    else if (hr_json_is(&key, "pytorch"))
+        chrome->trace->pytorch = true;
     else if (hr_json_is(&key, "schemaVersion") && chrome->trace->format == HR_FORMAT_UNKNOWN)
         chrome->trace->format = HR_FORMAT_KINETO;
     status = next_byte(window, &byte, error);
@@ -230,6 +247,8 @@ static hr_status read_member(hr_window *window, hr_chrome *chrome, bool *saw_eve
         *saw_events = true;
         return read_events(window, chrome, false, error);
     }
+    if (hr_json_is(&key, "lost") && chrome->trace->format == HR_FORMAT_RECORDED)
+        return scan_whole(window, scan_lost, chrome->trace, "a number", error);
     if (devices && byte == '[') {
         if (chrome->trace->format == HR_FORMAT_UNKNOWN)
             chrome->trace->format = HR_FORMAT_KINETO;

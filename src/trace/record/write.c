@@ -221,6 +221,19 @@ static void write_events(json_file *writer)
     }
 }
 
+/* Is PyTorch in this process? Then fixes are told in its words. */
+static bool has_pytorch(void)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    char line[1024];
+    bool found = false;
+    while (!found && maps != NULL && fgets(line, sizeof line, maps) != NULL)
+        found = strstr(line, "/libtorch") != NULL;
+    if (maps != NULL)
+        fclose(maps);
+    return found;
+}
+
 bool hr_record_write(const char *path)
 {
     size_t length = strlen(path) + 8;
@@ -233,9 +246,10 @@ bool hr_record_write(const char *path)
     if (writer.out != NULL) {
         survey(&writer);
         fprintf(writer.out,
-                "{\"headrace\":\"%s\",\"recorder\":\"cupti\",\"lost\":%" PRIu64
+                "{\"headrace\":\"%s\",\"recorder\":\"cupti\",%s\"lost\":%" PRIu64
                 ",\"displayTimeUnit\":\"ns\",\"traceEvents\":[",
-                HR_VERSION_STRING, hr_store_lost() + hr_work_get_facts()->dropped);
+                HR_VERSION_STRING, has_pytorch() ? "\"pytorch\":true," : "",
+                hr_store_lost() + hr_work_get_facts()->dropped);
         write_names(&writer);
         write_events(&writer);
         write_stream_flags(&writer);

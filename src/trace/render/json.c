@@ -14,6 +14,8 @@ static const char *format_name(hr_trace_format format)
         return "nsight";
     case HR_FORMAT_HEADRACE:
         return "headrace";
+    case HR_FORMAT_RECORDED:
+        return "cupti";
     case HR_FORMAT_CHROME:
     case HR_FORMAT_UNKNOWN:
         break;

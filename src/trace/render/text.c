@@ -121,6 +121,11 @@ static void put_headline(const hr_report *report, FILE *out)
                  report->reason);
     else if (report->verdict == HR_VERDICT_CLEAN)
         clean_headline(report, line, sizeof line);
+    else if (gain < 0.5)
+        snprintf(
+            line, sizeof line,
+            "This run takes %s, bound by %s (%s). What was found is about right results, not about time.",
+            now, report->bound, bound);
     else
         snprintf(line, sizeof line, "This run takes %s; it could take %s (%.0f %% less). Then %s %s (%s).",
                  now, then, gain, report->bound, verb(report->bound), bound);

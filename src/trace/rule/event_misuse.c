@@ -37,32 +37,54 @@ static size_t collect(const hr_trace *trace, use *uses)
     return count;
 }
 
+/* The uses of one event: from `first` up to, not including, the result. */
+static size_t end_of(const use *uses, size_t count, size_t first)
+{
+    size_t end = first + 1;
+    while (end < count && uses[end].object == uses[first].object && uses[end].process == uses[first].process)
+        end++;
+    return end;
+}
+
 /*
- * Waits before the first record. An event that was made before the trace began may have been recorded then,
- * so only those whose creation is in the trace are judged.
+ * Waits of one event that come before its first record. One such wait is how a ring begins ("the buffer is free") and is meant; more, or an event
+ * that is never recorded at all, are not. An event that was made before the trace began may have been recorded then: it is not judged.
  */
+static hr_status judge_event(const hr_trace *trace, const use *uses, size_t count, hr_findings *findings,
+                             hr_finding **finding)
+{
+    bool created = false, recorded = false;
+    size_t early = 0;
+    for (size_t i = 0; i < count && !recorded; i++) {
+        hr_call call = (hr_call)trace->events[uses[i].event].call;
+        created |= call == HR_CALL_EVENT_CREATE;
+        recorded = call == HR_CALL_EVENT_RECORD;
+        early += created && (call == HR_CALL_STREAM_WAIT || call == HR_CALL_EVENT_SYNC);
+    }
+    if (!created || early == 0 || (recorded && early == 1))
+        return HR_OK;
+    for (size_t i = 0; i < count && early > 0; i++) {
+        hr_call call = (hr_call)trace->events[uses[i].event].call;
+        if (call != HR_CALL_STREAM_WAIT && call != HR_CALL_EVENT_SYNC)
+            continue;
+        early--;
+        if (*finding == NULL && (*finding = hr_findings_add(findings, "event-misuse")) == NULL)
+            return HR_E_HOST_MEMORY;
+        if (hr_finding_count(*finding, trace, uses[i].event, 0) != HR_OK ||
+            hr_rule_show(*finding, uses[i].event) != HR_OK)
+            return HR_E_HOST_MEMORY;
+    }
+    return HR_OK;
+}
+
 static hr_status judge(const hr_trace *trace, const use *uses, size_t count, hr_findings *findings,
                        hr_finding **finding)
 {
-    bool created = false, recorded = false;
-    for (size_t i = 0; i < count; i++) {
-        if (i == 0 || uses[i].object != uses[i - 1].object || uses[i].process != uses[i - 1].process) {
-            created = false;
-            recorded = false;
-        }
-        const hr_event *call = &trace->events[uses[i].event];
-        if (call->call == HR_CALL_EVENT_CREATE) {
-            created = true;
-            recorded = false;
-        } else if (call->call == HR_CALL_EVENT_RECORD) {
-            recorded = true;
-        } else if (created && !recorded) {
-            if (*finding == NULL && (*finding = hr_findings_add(findings, "event-misuse")) == NULL)
-                return HR_E_HOST_MEMORY;
-            if (hr_finding_count(*finding, trace, uses[i].event, 0) != HR_OK ||
-                hr_rule_show(*finding, uses[i].event) != HR_OK)
-                return HR_E_HOST_MEMORY;
-        }
+    for (size_t first = 0, end; first < count; first = end) {
+        end = end_of(uses, count, first);
+        hr_status status = judge_event(trace, uses + first, end - first, findings, finding);
+        if (status != HR_OK)
+            return status;
     }
     return HR_OK;
 }

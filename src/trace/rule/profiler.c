@@ -22,9 +22,32 @@ static void count_launches(const hr_trace *trace, uint32_t *launches, uint32_t *
     }
 }
 
+/* A trace with holes is judged, and the reader is told. */
+static hr_status tell_losses(const hr_trace *trace, hr_findings *findings, hr_error *error)
+{
+    if (trace->lost_records == 0)
+        return HR_OK;
+    hr_finding *finding = hr_findings_add(findings, "profiler");
+    if (finding == NULL)
+        return hr_rule_no_memory(trace, error);
+    finding->kind = HR_FINDING_INFORMATION;
+    finding->count = trace->lost_records;
+    snprintf(finding->text, sizeof finding->text,
+             "the recorder had no room for %u records: what they would have shown is missing here, and times "
+             "may be wrong.",
+             trace->lost_records);
+    snprintf(finding->fix, sizeof finding->fix,
+             "record a shorter run, or give the recorder more room (HEADRACE_RECORD_EVENTS)");
+    hr_finding_finish(finding);
+    return HR_OK;
+}
+
 static hr_status check(const hr_trace *trace, hr_findings *findings, hr_error *error)
 {
     enum { LEAST = 20 };
+    hr_status status = tell_losses(trace, findings, error);
+    if (status != HR_OK)
+        return status;
     uint32_t launches, covered;
     count_launches(trace, &launches, &covered);
     bool blocking = launches >= LEAST && covered * 10 >= launches * 9;

@@ -260,6 +260,8 @@
   const headline = () => {
     const binds = audit.bound ? `${audit.bound[0].toUpperCase()}${audit.bound.slice(1)} ${/s$/.test(audit.bound) ? 'bind' : 'binds'}.` : '';
     if (audit.verdict === 'cannot-tell') return `Cannot tell: ${audit.reason}`;
+    const wrong = audit.findings.some((finding) => finding.kind === 'defect');
+    if (audit.verdict === 'found' && wrong && audit.all_fixed_ms >= audit.span_ms * 0.995) return `This run takes ${ms(audit.span_ms)}. What was found is about right results, not about time. ${binds}`;
     if (audit.verdict === 'clean' || audit.all_fixed_ms >= audit.span_ms * 0.995) return `This run takes ${ms(audit.span_ms)}, and nothing found would make it shorter. ${binds}`;
     return `This run takes ${ms(audit.span_ms)}. It could take ${ms(audit.all_fixed_ms)}. ${binds ? `Then ${binds[0].toLowerCase()}${binds.slice(1)}` : ''}`;
   };

@@ -134,6 +134,17 @@ static void launches_that_wait_for_their_kernel_suspend_the_verdicts(void **stat
     assert_int_equal(maker_judge(&free_running, &hr_rule_profiler, NULL), 0);
 }
 
+static void lost_records_are_told_and_suspend_nothing(void **state)
+{
+    (void)state;
+    hr_finding finding;
+    trace_maker maker = launches(false);
+    maker.trace->lost_records = 12;
+    assert_int_equal(maker_judge(&maker, &hr_rule_profiler, &finding), 1);
+    assert_int_equal(finding.kind, HR_FINDING_INFORMATION);
+    assert_int_equal(finding.count, 12);
+}
+
 static void without_calls_nothing_is_judged(void **state)
 {
     (void)state;
@@ -158,6 +169,7 @@ int main(void)
         cmocka_unit_test(moves_on_demand_are_found_and_prefetched_ones_are_not),
         cmocka_unit_test(managed_memory_without_records_of_its_moves_cannot_be_judged),
         cmocka_unit_test(launches_that_wait_for_their_kernel_suspend_the_verdicts),
+        cmocka_unit_test(lost_records_are_told_and_suspend_nothing),
         cmocka_unit_test(without_calls_nothing_is_judged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

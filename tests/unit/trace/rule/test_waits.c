@@ -230,39 +230,46 @@ static void a_kernel_without_room_and_the_copy_behind_it_are_found(void **state)
     assert_int_equal(maker_judge(&beside, &hr_rule_sm_full, NULL), 0);
 }
 
-/* An event made in the trace, waited for before or after its record. */
-static trace_maker event_waited(bool before_record, bool created)
+/* An event, made in the trace or before it, waited for `early` times before its record, if there is one. */
+static trace_maker event_waited(unsigned early, bool recorded, bool created)
 {
     trace_maker maker = maker_open();
     uint32_t thread = maker_thread(&maker, 1), stream = maker_stream(&maker, 7, HR_STREAM_FLAG_NON_BLOCKING);
     if (created)
-        maker_call(&maker, thread, "cudaEventCreateWithFlags", 0.0, 2.0)->object = 77;
-    maker_call(&maker, thread, before_record ? "cudaStreamWaitEvent" : "cudaEventRecord", 3.0, 4.0)->object =
-        77;
-    maker_call(&maker, thread, before_record ? "cudaEventRecord" : "cudaStreamWaitEvent", 5.0, 6.0)->object =
-        77;
-    maker_launch(&maker, thread, stream, 7.0, 15.0, 20.0);
+        maker_call(&maker, thread, "cudaEventCreateWithFlags", 0.0, 1.0)->object = 77;
+    for (unsigned i = 0; i < early; i++)
+        maker_call(&maker, thread, "cudaStreamWaitEvent", 2.0 + i, 2.5 + i)->object = 77;
+    if (recorded)
+        maker_call(&maker, thread, "cudaEventRecord", 20.0, 21.0)->object = 77;
+    maker_call(&maker, thread, "cudaStreamWaitEvent", 22.0, 23.0)->object = 77;
+    maker_launch(&maker, thread, stream, 24.0, 35.0, 40.0);
     return maker;
 }
 
-static void a_wait_for_an_event_nobody_recorded_is_found(void **state)
+static void waits_for_an_event_nobody_recorded_are_found(void **state)
 {
     (void)state;
     hr_finding finding;
-    trace_maker wrong = event_waited(true, true);
-    assert_int_equal(maker_judge(&wrong, &hr_rule_event_misuse, &finding), 1);
+    trace_maker never = event_waited(0, false, true);
+    assert_int_equal(maker_judge(&never, &hr_rule_event_misuse, &finding), 1);
     assert_int_equal(finding.count, 1);
-    trace_maker right = event_waited(false, true);
+    trace_maker often = event_waited(3, true, true);
+    assert_int_equal(maker_judge(&often, &hr_rule_event_misuse, &finding), 1);
+    assert_int_equal(finding.count, 3);
+    trace_maker right = event_waited(0, true, true);
     assert_int_equal(maker_judge(&right, &hr_rule_event_misuse, NULL), 0);
+    /* A ring begins with a wait for a buffer that was never used. */
+    trace_maker ring = event_waited(1, true, true);
+    assert_int_equal(maker_judge(&ring, &hr_rule_event_misuse, NULL), 0);
     /* It may have been recorded before the trace began. */
-    trace_maker older = event_waited(true, false);
+    trace_maker older = event_waited(3, true, false);
     assert_int_equal(maker_judge(&older, &hr_rule_event_misuse, NULL), 0);
 }
 
 static void a_wait_that_names_no_event_cannot_be_judged(void **state)
 {
     (void)state;
-    trace_maker maker = event_waited(true, true);
+    trace_maker maker = event_waited(1, true, true);
     for (uint32_t i = 0; i < maker.trace->event_count; i++)
         maker.trace->events[i].object = 0;
     assert_non_null(hr_rule_event_misuse.lacks(maker_finish(&maker)));
@@ -281,7 +288,7 @@ int main(void)
         cmocka_unit_test(calls_long_only_beside_another_thread_are_found),
         cmocka_unit_test(more_streams_than_queues_are_found_only_when_they_waited),
         cmocka_unit_test(a_kernel_without_room_and_the_copy_behind_it_are_found),
-        cmocka_unit_test(a_wait_for_an_event_nobody_recorded_is_found),
+        cmocka_unit_test(waits_for_an_event_nobody_recorded_are_found),
         cmocka_unit_test(a_wait_that_names_no_event_cannot_be_judged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
