@@ -61,7 +61,7 @@
     return events;
   };
   const rows = audit.rows.map((row) => ({...row, today: unpack(row.today), fixed: unpack(row.fixed)}));
-  const hasPrediction = rows.some((row) => row.fixed && row.fixed.count > 0) && audit.all_fixed_ms < audit.span_ms;
+  const hasPrediction = rows.some((row) => row.fixed && row.fixed.count > 0) && audit.all_fixed_ms < audit.span_ms * 0.995;
 
   /* --- one time axis for both panels --------------------------------------------------------------------- */
   let first = Infinity, last = 0;
