@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_io: reads and writes files as the lines on standard input say, and prints the seconds that each took. bench/io.py
- * drives it, beside NumPy in the same run.
+ * bench_io: reads and writes files as the lines on standard input say, and prints the seconds that each took.
+ * bench/io.py drives it, beside NumPy in the same run.
  *
  *     read PATH      the whole array into new memory, by hr_input_read_all()
  *     fread PATH     the file's bytes into new memory, by fread()

@@ -77,8 +77,9 @@ typedef struct hr_sink {
     }
 
 /*
- * Memory as a source or a sink. The memory stays the caller's and must live as long; there is nothing to close. Their
- * `read` and `write` trust offset and length: the caller keeps to `bytes` and `room_bytes`, as the pipeline does.
+ * Memory as a source or a sink. The memory stays the caller's and must live as long; there is nothing to
+ * close. Their `read` and `write` trust offset and length: the caller keeps to `bytes` and `room_bytes`, as
+ * the pipeline does.
  */
 HR_API hr_source hr_source_from_memory(const void *data, uint64_t bytes);
 HR_API hr_sink hr_sink_to_memory(void *data, uint64_t bytes);
@@ -125,18 +126,18 @@ typedef struct hr_array_info {
     }
 
 /*
- * Opens and checks a file, or "-" for standard input. Reads the header, never the data, except that images are
- * decoded whole (gray: (rows, columns), otherwise (rows, columns, channels), u8 or u16) and Fortran-ordered streams
- * are turned whole. Elsewhere Fortran order is turned to C order, and big-endian to the machine's, while reading. A
- * file must be as long as its header says; of a pipe that is found out by the last read, which waits until the writer
- * closes. `options` may be null. Blocks. The caller owns *input. HR_E_NOT_FOUND, HR_E_IO, HR_E_INVALID (a folder; an
- * option), HR_E_FORMAT (malformed, truncated, too long), HR_E_UNSUPPORTED (a dtype or kind of image that is not
- * taken, an image library that is not built in), HR_E_RANGE (sizes, headers and images that are too large),
- * HR_E_HOST_MEMORY.
+ * Opens and checks a file, or "-" for standard input. Reads the header, never the data, except that images
+ * are decoded whole (gray: (rows, columns), otherwise (rows, columns, channels), u8 or u16) and
+ * Fortran-ordered streams are turned whole. Elsewhere Fortran order is turned to C order, and big-endian to
+ * the machine's, while reading. A file must be as long as its header says; of a pipe that is found out by the
+ * last read, which waits until the writer closes. `options` may be null. Blocks. The caller owns *input.
+ * HR_E_NOT_FOUND, HR_E_IO, HR_E_INVALID (a folder; an option), HR_E_FORMAT (malformed, truncated, too long),
+ * HR_E_UNSUPPORTED (a dtype or kind of image that is not taken, an image library that is not built in),
+ * HR_E_RANGE (sizes, headers and images that are too large), HR_E_HOST_MEMORY.
  *
- * Reads from the source, from any number of threads unless it is sequential: HR_E_IO with the system's number in
- * error->code; HR_E_FORMAT where the file became shorter, or a pipe ended early or went on; HR_E_CANCELLED once it was
- * interrupted.
+ * Reads from the source, from any number of threads unless it is sequential: HR_E_IO with the system's number
+ * in error->code; HR_E_FORMAT where the file became shorter, or a pipe ended early or went on; HR_E_CANCELLED
+ * once it was interrupted.
  */
 HR_API HR_CHECKED hr_status hr_input_open(const char *path, const hr_open_options *options, hr_input **input,
                                           hr_error *error);
@@ -146,8 +147,8 @@ HR_API void hr_input_info(const hr_input *input, hr_array_info *info);
 HR_API hr_source *hr_input_source(hr_input *input);
 /* Not while a read is in progress. Clears *input. Null is accepted. */
 HR_API void hr_input_close(hr_input **input);
-/* Reads all of it into `buffer` of info.bytes bytes, by as many threads as there are cores. Blocks. HR_E_UNSUPPORTED
- * if its length is not known; otherwise as for reads from the source. */
+/* Reads all of it into `buffer` of info.bytes bytes, by as many threads as there are cores. Blocks.
+ * HR_E_UNSUPPORTED if its length is not known; otherwise as for reads from the source. */
 HR_API HR_CHECKED hr_status hr_input_read_all(hr_input *input, void *buffer, hr_error *error);
 
 /* An array to be written. */
@@ -179,21 +180,22 @@ HR_API HR_CHECKED hr_status hr_output_create(const char *path, hr_dtype dtype, c
 /* Fills as much of *info as its `size` says. */
 HR_API void hr_output_info(const hr_output *output, hr_array_info *info);
 /*
- * The sink inside; lives as long as the output. Its writes come from any number of threads, at any offset, unless it is
- * sequential. HR_E_IO (a pipe whose reader went away, too: ignore SIGPIPE), HR_E_NO_SPACE (ignore SIGXFSZ), HR_E_RANGE
- * (past the array's end), HR_E_CANCELLED once it was interrupted.
+ * The sink inside; lives as long as the output. Its writes come from any number of threads, at any offset,
+ * unless it is sequential. HR_E_IO (a pipe whose reader went away, too: ignore SIGPIPE), HR_E_NO_SPACE
+ * (ignore SIGXFSZ), HR_E_RANGE (past the array's end), HR_E_CANCELLED once it was interrupted.
  */
 HR_API hr_sink *hr_output_sink(hr_output *output);
-/* Encodes an image, syncs, renames, syncs the folder. The sink's finish does this too, and is the only way where the
- * length was not known; a second call is harmless. Blocks. HR_E_IO, HR_E_NO_SPACE, HR_E_HOST_MEMORY, HR_E_INVALID (not
- * all was written, as far as finish was told). On failure `path` is as it was. */
+/* Encodes an image, syncs, renames, syncs the folder. The sink's finish does this too, and is the only way
+ * where the length was not known; a second call is harmless. Blocks. HR_E_IO, HR_E_NO_SPACE,
+ * HR_E_HOST_MEMORY, HR_E_INVALID (not all was written, as far as finish was told). On failure `path` is as it
+ * was. */
 HR_API HR_CHECKED hr_status hr_output_commit(hr_output *output, hr_error *error);
 /* Without a commit before: removes the temporary file, `path` stays as it was. Clears *output. Null is
  * accepted. */
 HR_API void hr_output_close(hr_output **output);
 
-/* Do both names lead to the same file? "-" is standard input for the first, standard output for the second. False if
- * either does not exist, and for pipes, terminals and the like, where nothing is overwritten. */
+/* Do both names lead to the same file? "-" is standard input for the first, standard output for the second.
+ * False if either does not exist, and for pipes, terminals and the like, where nothing is overwritten. */
 HR_API bool hr_same_file(const char *input, const char *output);
 
 #ifdef __cplusplus

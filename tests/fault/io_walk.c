@@ -4,7 +4,7 @@
  *
  *     headrace_io_walk make FOLDER    writes the inputs, and the outputs' old content
  *     headrace_io_walk walk FOLDER    reads every input, writes every output; one line and 1 after a failure
- *     headrace_io_walk check FOLDER   fails unless each output is the old one or the new one, and nothing else is there
+ *     headrace_io_walk check FOLDER   fails unless each output is the old one or the new one, and alone there
  */
 #include <headrace/io.h>
 
