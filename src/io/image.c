@@ -10,6 +10,17 @@
 #include <string.h>
 #include <strings.h>
 
+#ifdef HR_HAVE_PNG
+#define PNG_BUILT 1
+#else
+#define PNG_BUILT 0
+#endif
+#ifdef HR_HAVE_JPEG
+#define JPEG_BUILT 1
+#else
+#define JPEG_BUILT 0
+#endif
+
 hr_status hr_image_make(const char *name, uint64_t rows, uint64_t columns, uint64_t channels, hr_dtype dtype,
                         uint64_t packed_row_bytes, uint64_t encoded_bytes, hr_image *image, hr_error *error)
 {
@@ -50,21 +61,42 @@ uint64_t hr_image_channels(const hr_shape *shape)
     return shape->rank == 3 ? shape->extent[2] : 1;
 }
 
+/* Is the format's library built in? */
+static hr_status check_built(const char *name, hr_format format, hr_error *error)
+{
+    if (format == HR_FORMAT_PNG && !PNG_BUILT) {
+        return hr_fail(error, HR_E_UNSUPPORTED, "%s: this headrace was built without PNG (libpng)", name);
+    }
+    if (format == HR_FORMAT_JPEG && !JPEG_BUILT) {
+        return hr_fail(error, HR_E_UNSUPPORTED, "%s: this headrace was built without JPEG (libjpeg)", name);
+    }
+    return HR_OK;
+}
+
+static hr_status decode(const char *name, hr_format format, const void *encoded, uint64_t encoded_bytes,
+                        hr_image *image, hr_error *error)
+{
+    switch (format) {
+#ifdef HR_HAVE_PNG
+    case HR_FORMAT_PNG:
+        return hr_png_decode(name, encoded, encoded_bytes, image, error);
+#endif
+#ifdef HR_HAVE_JPEG
+    case HR_FORMAT_JPEG:
+        return hr_jpeg_decode(name, encoded, encoded_bytes, image, error);
+#endif
+    default:
+        return hr_pnm_decode(name, encoded, encoded_bytes, image, error);
+    }
+}
+
 hr_status hr_image_decode(const char *name, hr_format format, const void *encoded, uint64_t encoded_bytes,
                           hr_array_info *info, void **pixels, hr_error *error)
 {
     hr_image image = {0};
-    hr_status status;
-    switch (format) {
-    case HR_FORMAT_PNG:
-        status = hr_png_decode(name, encoded, encoded_bytes, &image, error);
-        break;
-    case HR_FORMAT_JPEG:
-        status = hr_jpeg_decode(name, encoded, encoded_bytes, &image, error);
-        break;
-    default:
-        status = hr_pnm_decode(name, encoded, encoded_bytes, &image, error);
-        break;
+    hr_status status = check_built(name, format, error);
+    if (status == HR_OK) {
+        status = decode(name, format, encoded, encoded_bytes, &image, error);
     }
     if (status == HR_OK) {
         info->dtype = image.dtype;
@@ -101,6 +133,10 @@ static unsigned channels_of_name(const char *path)
 hr_status hr_image_check(const char *name, const char *path, hr_format format, hr_dtype dtype,
                          const hr_shape *shape, hr_error *error)
 {
+    hr_status status = check_built(name, format, error);
+    if (status != HR_OK) {
+        return status;
+    }
     size_t i = format == HR_FORMAT_PNG ? 0 : format == HR_FORMAT_JPEG ? 1 : 2;
     uint64_t channels = hr_image_channels(shape);
     unsigned allowed = kinds[i].channels & channels_of_name(path);
@@ -129,11 +165,20 @@ hr_status hr_image_check(const char *name, const char *path, hr_format format, h
 hr_status hr_image_encode(const char *name, hr_format format, uint32_t quality, const hr_image *image,
                           void **encoded, uint64_t *encoded_bytes, hr_error *error)
 {
+    hr_status status = check_built(name, format, error);
+    if (status != HR_OK) {
+        return status;
+    }
+    (void)quality;
     switch (format) {
+#ifdef HR_HAVE_PNG
     case HR_FORMAT_PNG:
         return hr_png_encode(name, image, encoded, encoded_bytes, error);
+#endif
+#ifdef HR_HAVE_JPEG
     case HR_FORMAT_JPEG:
         return hr_jpeg_encode(name, image, quality, encoded, encoded_bytes, error);
+#endif
     default:
         return hr_pnm_encode(name, image, encoded, encoded_bytes, error);
     }

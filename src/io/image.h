@@ -26,7 +26,7 @@ typedef struct hr_image {
 hr_status hr_image_decode(const char *name, hr_format format, const void *encoded, uint64_t encoded_bytes,
                           hr_array_info *info, void **pixels, hr_error *error);
 
-/* Can the format hold such an array? HR_E_UNSUPPORTED, saying what it can. `path` tells .pgm and .ppm apart.
+/* Can the format hold such an array, and is it built in? HR_E_UNSUPPORTED, saying what it can hold. `path` tells .pgm and .ppm apart.
  */
 hr_status hr_image_check(const char *name, const char *path, hr_format format, hr_dtype dtype,
                          const hr_shape *shape, hr_error *error);

@@ -240,25 +240,4 @@ hr_status hr_jpeg_encode(const char *name, const hr_image *image, uint32_t quali
     return status;
 }
 
-#else
-
-hr_status hr_jpeg_decode(const char *name, const void *encoded, uint64_t bytes, hr_image *image,
-                         hr_error *error)
-{
-    (void)encoded;
-    (void)bytes;
-    (void)image;
-    return hr_fail(error, HR_E_UNSUPPORTED, "%s: this headrace was built without JPEG (libjpeg)", name);
-}
-
-hr_status hr_jpeg_encode(const char *name, const hr_image *image, uint32_t quality, void **encoded,
-                         uint64_t *bytes, hr_error *error)
-{
-    (void)image;
-    (void)quality;
-    (void)encoded;
-    (void)bytes;
-    return hr_fail(error, HR_E_UNSUPPORTED, "%s: this headrace was built without JPEG (libjpeg)", name);
-}
-
 #endif

@@ -236,24 +236,4 @@ hr_status hr_png_encode(const char *name, const hr_image *image, void **encoded,
     return HR_OK;
 }
 
-#else
-
-hr_status hr_png_decode(const char *name, const void *encoded, uint64_t bytes, hr_image *image,
-                        hr_error *error)
-{
-    (void)encoded;
-    (void)bytes;
-    (void)image;
-    return hr_fail(error, HR_E_UNSUPPORTED, "%s: this headrace was built without PNG (libpng)", name);
-}
-
-hr_status hr_png_encode(const char *name, const hr_image *image, void **encoded, uint64_t *bytes,
-                        hr_error *error)
-{
-    (void)image;
-    (void)encoded;
-    (void)bytes;
-    return hr_fail(error, HR_E_UNSUPPORTED, "%s: this headrace was built without PNG (libpng)", name);
-}
-
 #endif

@@ -317,11 +317,13 @@ static void arrays_that_a_format_cannot_hold_are_refused_at_once(void **state)
         hr_output *output = NULL;
         hr_status status = hr_output_create(scratch_path(s, cases[i].name), cases[i].dtype, &cases[i].shape,
                                             NULL, &output, &error);
-        if (status != HR_E_UNSUPPORTED || strstr(error.text, cases[i].word) == NULL) {
+        /* A format that is not built in is refused as early. */
+        const char *word = strstr(error.text, "built without") != NULL ? "built without" : cases[i].word;
+        if (status != HR_E_UNSUPPORTED || strstr(error.text, word) == NULL) {
             print_error("case %zu: %s\n", i, error.text);
         }
         assert_int_equal(status, HR_E_UNSUPPORTED);
-        assert_non_null(strstr(error.text, cases[i].word));
+        assert_non_null(strstr(error.text, word));
         assert_null(output);
     }
     assert_int_equal(scratch_count(s), 0);
