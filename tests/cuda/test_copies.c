@@ -237,8 +237,10 @@ static void copy_list(fixture *f, uint64_t count, uint64_t block)
 static void test_lists_choose_their_way(void **state)
 {
     fixture *f = *state;
-    copy_list(f, 5, MIB);
+    copy_list(f, 3, MIB);
     assert_int_equal(counter_of(f->device, "segment lists copied by a call for each segment"), 1);
+    copy_list(f, 7, MIB);
+    assert_int_equal(counter_of(f->device, "segment lists copied by batched calls"), 1);
     hr_double_mark();
     copy_list(f, 100000, 64);
     assert_int_equal(counter_of(f->device, "segment lists copied by a kernel"), 1);

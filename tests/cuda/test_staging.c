@@ -216,7 +216,7 @@ static void test_cancel_drops_deferred_work(void **state)
 static void test_small_ring_under_a_low_limit(void **state)
 {
     fixture *f = *state;
-    hr_double_set_pinned_limit(2 * f->bytes + 3 * MIB);
+    hr_double_set_pinned_limit(2 * f->bytes + 6 * MIB);
     assert_ok(hr_copy_to_device(f->stream, f->there, f->pageable, f->bytes, problem));
     assert_ok(hr_copy_to_host(f->stream, f->pageable_back, f->there, f->bytes, problem));
     assert_ok(hr_stream_wait(f->stream, problem));

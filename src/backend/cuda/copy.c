@@ -25,25 +25,42 @@ static uint64_t box_span(const hr_bend *end, uint64_t width, uint64_t height, ui
     return (depth - 1) * end->slice_pitch_bytes + (height - 1) * end->row_pitch_bytes + width;
 }
 
-/* Is host memory one that the device reaches by itself? For a list, piece by piece where the whole span is
- * not. */
+/* The kind of what a list touches at its host end: of the whole span, or piece by piece where that is mixed. */
+static hr_memory_kind list_kind(hr_bdevice *device, const hr_bcopy *copy, const char *base, bool is_source)
+{
+    uint64_t from = UINT64_MAX;
+    uint64_t to = 0;
+    for (uint64_t i = 0; i < copy->segment_count; i++) {
+        const hr_segment *s = &copy->segments[i];
+        uint64_t at = is_source ? s->src_offset_bytes : s->dst_offset_bytes;
+        from = hr_min_u64(from, at);
+        to = hr_max_u64(to, at + s->bytes);
+    }
+    hr_memory_kind kind = hr_cuda_host_kind(device, base + from, to - from);
+    /* Between the segments there may be anything. */
+    for (uint64_t i = 0; i < copy->segment_count && kind != HR_MEMORY_PINNED && kind != HR_MEMORY_MANAGED;
+         i++) {
+        const hr_segment *s = &copy->segments[i];
+        uint64_t at = is_source ? s->src_offset_bytes : s->dst_offset_bytes;
+        hr_memory_kind one = hr_cuda_host_kind(device, base + at, s->bytes);
+        if (one != HR_MEMORY_PINNED && one != HR_MEMORY_MANAGED) {
+            return one;
+        }
+        if (i + 1 == copy->segment_count) {
+            kind = HR_MEMORY_PINNED;
+        }
+    }
+    return kind;
+}
+
 static hr_status host_end_kind(hr_bdevice *device, const hr_bcopy *copy, bool is_source, hr_memory_kind *kind,
                                hr_error *error)
 {
     const hr_bend *end = is_source ? &copy->src : &copy->dst;
-    if (copy->segment_count == 0) {
-        *kind =
-            hr_cuda_host_kind(device, end->base, box_span(end, copy->width_bytes, copy->height, copy->depth));
-    } else {
-        *kind = HR_MEMORY_PINNED;
-        for (uint64_t i = 0; i < copy->segment_count && *kind == HR_MEMORY_PINNED; i++) {
-            const hr_segment *s = &copy->segments[i];
-            hr_memory_kind one = hr_cuda_host_kind(
-                device, (const char *)end->base + (is_source ? s->src_offset_bytes : s->dst_offset_bytes),
-                s->bytes);
-            *kind = one == HR_MEMORY_MANAGED ? HR_MEMORY_PINNED : one;
-        }
-    }
+    *kind = copy->segment_count > 0
+                ? list_kind(device, copy, end->base, is_source)
+                : hr_cuda_host_kind(device, end->base,
+                                    box_span(end, copy->width_bytes, copy->height, copy->depth));
     if (*kind == HR_MEMORY_DEVICE) {
         return hr_fail(error, HR_E_INVALID,
                        "copy: the %s is said to be host memory, and %p is memory of a device",
@@ -116,12 +133,22 @@ static hr_status choose_way(hr_bdevice *device, const hr_bcopy *copy, hr_cuda_st
     return HR_OK;
 }
 
+static int ordinal_of(const hr_bend *end)
+{
+    hr_bdevice *device = end_device(end, NULL);
+    return device != NULL ? device->ordinal : -1;
+}
+
+/* Between devices the addresses tell which, and only they. */
 static enum cudaMemcpyKind kind_of(const hr_bcopy *copy)
 {
     if (copy->src.place == HR_PLACE_HOST) {
         return cudaMemcpyHostToDevice;
     }
-    return copy->dst.place == HR_PLACE_HOST ? cudaMemcpyDeviceToHost : cudaMemcpyDeviceToDevice;
+    if (copy->dst.place == HR_PLACE_HOST) {
+        return cudaMemcpyDeviceToHost;
+    }
+    return ordinal_of(&copy->src) == ordinal_of(&copy->dst) ? cudaMemcpyDeviceToDevice : cudaMemcpyDefault;
 }
 
 static hr_status submit_1d(hr_bdevice *device, cudaStream_t native, void *dst, const void *src,
@@ -216,27 +243,51 @@ static hr_status submit_linear(hr_bdevice *device, cudaStream_t native, const hr
     return status;
 }
 
-/* Where an array takes part CUDA counts the extent in its elements. */
+static struct cudaPos position(const hr_bend *end)
+{
+    return is_linear(end) ? (struct cudaPos){0, 0, 0}
+                          : (struct cudaPos){(size_t)end->x, (size_t)end->y, (size_t)end->z};
+}
+
+static struct cudaPitchedPtr memory_of(const hr_bend *end, uint64_t width)
+{
+    return is_linear(end) ? pitched(end, width) : (struct cudaPitchedPtr){0};
+}
+
+/* Where an array takes part CUDA counts the extent in its elements. Between devices it is another call. */
 static hr_status submit_array_box(hr_bdevice *device, cudaStream_t native, const hr_bcopy *copy,
                                   uint64_t element, hr_error *error)
 {
-    struct cudaMemcpy3DParms parms = {0};
-    if (is_linear(&copy->src)) {
-        parms.srcPtr = pitched(&copy->src, copy->width_bytes);
+    cudaArray_t src = is_linear(&copy->src) ? NULL : copy->src.array->native;
+    cudaArray_t dst = is_linear(&copy->dst) ? NULL : copy->dst.array->native;
+    struct cudaExtent extent = {(size_t)(copy->width_bytes / element), (size_t)copy->height,
+                                (size_t)copy->depth};
+    int from = ordinal_of(&copy->src);
+    int to = ordinal_of(&copy->dst);
+    cudaError_t code;
+    if (from >= 0 && to >= 0 && from != to) {
+        struct cudaMemcpy3DPeerParms parms = {.srcArray = src,
+                                              .srcPos = position(&copy->src),
+                                              .srcPtr = memory_of(&copy->src, copy->width_bytes),
+                                              .srcDevice = from,
+                                              .dstArray = dst,
+                                              .dstPos = position(&copy->dst),
+                                              .dstPtr = memory_of(&copy->dst, copy->width_bytes),
+                                              .dstDevice = to,
+                                              .extent = extent};
+        code = cudaMemcpy3DPeerAsync(&parms, native);
     } else {
-        parms.srcArray = copy->src.array->native;
-        parms.srcPos = (struct cudaPos){(size_t)copy->src.x, (size_t)copy->src.y, (size_t)copy->src.z};
+        struct cudaMemcpy3DParms parms = {.srcArray = src,
+                                          .srcPos = position(&copy->src),
+                                          .srcPtr = memory_of(&copy->src, copy->width_bytes),
+                                          .dstArray = dst,
+                                          .dstPos = position(&copy->dst),
+                                          .dstPtr = memory_of(&copy->dst, copy->width_bytes),
+                                          .extent = extent,
+                                          .kind = kind_of(copy)};
+        code = cudaMemcpy3DAsync(&parms, native);
     }
-    if (is_linear(&copy->dst)) {
-        parms.dstPtr = pitched(&copy->dst, copy->width_bytes);
-    } else {
-        parms.dstArray = copy->dst.array->native;
-        parms.dstPos = (struct cudaPos){(size_t)copy->dst.x, (size_t)copy->dst.y, (size_t)copy->dst.z};
-    }
-    parms.extent =
-        (struct cudaExtent){(size_t)(copy->width_bytes / element), (size_t)copy->height, (size_t)copy->depth};
-    parms.kind = kind_of(copy);
-    return hr_cuda_check(device, cudaMemcpy3DAsync(&parms, native), error,
+    return hr_cuda_check(device, code, error,
                          "copy of %" PRIu64 " × %" PRIu64 " × %" PRIu64 " bytes of an array",
                          copy->width_bytes, copy->height, copy->depth);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lists of segments. A call for each costs 2 µs or more whatever the size; the batched call about 1 µs; a
- * kernel that reads or writes the pinned memory itself fills the link from 512 bytes a segment on. The kernel
- * wins unless segments are few or large; what it cannot do (addresses that differ on the device) the batched
- * call does.
+ * Lists of segments. A call for each costs 2 µs or more whatever the size; the batched call about 1 µs; a kernel that
+ * reads or writes the pinned memory itself fills the link from 512 bytes a segment on, and costs a few multiprocessors.
+ * So short segments go by the kernel, long ones by the batched call, and a handful by calls.
  *
- * The list travels with the launch as an argument while it is short, and in a stream that is being captured.
- * A longer one goes through blocks of pinned memory that are the device's, each free again when its event is
- * done; when none is free the argument serves, in pieces. Nothing waits.
+ * The list travels with the launch as an argument while it is short, and in a stream that is being captured. A longer
+ * one goes through blocks of the device's: pinned memory that the list is written to, and device memory that it is
+ * copied to, so that no warp waits for its segment across the link. A block is free again when its event is done; when
+ * none is free the argument serves, in pieces. Nothing waits.
  */
 #include "backend/cuda/cuda_backend.h"
 #include "backend/cuda/kernels.h"
@@ -16,10 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Below so many segments, or with longer ones on average, the copy engine is as fast and costs no SM. */
-#define KERNEL_FROM_SEGMENTS 8
-#define KERNEL_UP_TO_BYTES   ((uint64_t)1 << 20)
-#define KERNEL_HOST_BLOCKS   16
+/* Fewer segments than this are not worth another way than a call each. */
+#define CALLS_UP_TO_SEGMENTS 3
+/* From this average on the copy engine is as fast as the kernel, and leaves the multiprocessors alone. */
+#define BATCH_FROM_BYTES   ((uint64_t)64 << 10)
+#define KERNEL_HOST_BLOCKS 32
+/* The first piece of a long list is short, so that the device begins while the rest is cut. */
+#define FIRST_PIECES 2048
 /* One warp works on one piece: long segments are cut, so that the last warp is not alone for long. */
 #define PIECE_BYTES    ((uint64_t)32 << 10)
 #define BATCH_SEGMENTS 512
@@ -99,23 +102,29 @@ static hr_cuda_list_block *free_block(hr_bdevice *device)
     return found;
 }
 
+/* The list goes to the device's own memory first, in the same stream. */
 static hr_status launch_listed(hr_bdevice *device, cudaStream_t native, const hr_bcopy *copy,
-                               hr_cuda_list_block *block, cutter *from, hr_error *error)
+                               hr_cuda_list_block *block, uint32_t room, cutter *from, hr_error *error)
 {
-    uint32_t count = cut(from, block->segments, HR_CUDA_LIST_SEGMENTS);
+    uint32_t count = cut(from, block->segments, room);
     hr_status status =
         hr_cuda_check(device,
-                      hr_cuda_kernel_segments(native, address_of(&copy->dst), address_of(&copy->src),
-                                              block->segments, count, blocks_for(device, copy)),
-                      error, "copy of %" PRIu64 " segments by a kernel", copy->segment_count);
+                      cudaMemcpyAsync(block->on_device, block->segments, count * sizeof *block->segments,
+                                      cudaMemcpyHostToDevice, native),
+                      error, "copy of segments: sending its list");
     if (status == HR_OK) {
-        status = hr_cuda_check(device, cudaEventRecord(block->event, native), error,
-                               "copy of segments: marking its list");
+        status = hr_cuda_check(device,
+                               hr_cuda_kernel_segments(native, address_of(&copy->dst), address_of(&copy->src),
+                                                       block->on_device, count, blocks_for(device, copy)),
+                               error, "copy of %" PRIu64 " segments by a kernel", copy->segment_count);
     }
+    /* Also after a failure: what was sent reads the block. */
+    hr_status marked = hr_cuda_check(device, cudaEventRecord(block->event, native),
+                                     status == HR_OK ? error : NULL, "copy of segments: marking its list");
     pthread_mutex_lock(&device->lock);
     block->taken = false;
     pthread_mutex_unlock(&device->lock);
-    return status;
+    return status == HR_OK ? marked : status;
 }
 
 static bool captures(cudaStream_t native)
@@ -132,11 +141,13 @@ static hr_status by_kernel(hr_bdevice *device, cudaStream_t native, const hr_bco
     cutter from = {copy->segments, copy->segment_count, 0, 0};
     hr_status status = HR_OK;
     bool in_graph = captures(native);
+    uint32_t room = FIRST_PIECES;
     while (status == HR_OK && more(&from)) {
         bool is_long = !in_graph && from.count - from.index > HR_CUDA_SEGMENTS_BY_VALUE;
         hr_cuda_list_block *block = is_long ? free_block(device) : NULL;
-        status = block != NULL ? launch_listed(device, native, copy, block, &from, error)
+        status = block != NULL ? launch_listed(device, native, copy, block, room, &from, error)
                                : launch_by_value(device, native, copy, &from, error);
+        room = HR_CUDA_LIST_SEGMENTS;
     }
     hr_cuda_count(device, HR_CUDA_SEGMENT_KERNEL, NULL);
     return status;
@@ -191,14 +202,16 @@ static hr_status by_batches(hr_bdevice *device, cudaStream_t native, const hr_bc
 
 hr_cuda_segment_method hr_cuda_segments_choose(hr_bdevice *device, const hr_bcopy *copy)
 {
+    if (copy->segment_count <= CALLS_UP_TO_SEGMENTS) {
+        return HR_CUDA_SEGMENTS_CALLS;
+    }
     uint64_t bytes = 0;
     for (uint64_t i = 0; i < copy->segment_count; i++) {
         bytes += copy->segments[i].bytes;
     }
-    if (copy->segment_count < KERNEL_FROM_SEGMENTS || bytes / copy->segment_count > KERNEL_UP_TO_BYTES) {
-        return HR_CUDA_SEGMENTS_CALLS;
-    }
-    return device->host_pointers_work ? HR_CUDA_SEGMENTS_KERNEL : HR_CUDA_SEGMENTS_BATCH;
+    return device->host_pointers_work && bytes / copy->segment_count < BATCH_FROM_BYTES
+               ? HR_CUDA_SEGMENTS_KERNEL
+               : HR_CUDA_SEGMENTS_BATCH;
 }
 
 hr_status hr_cuda_segments_by(hr_bdevice *device, cudaStream_t native, const hr_bcopy *copy,

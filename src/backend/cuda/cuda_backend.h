@@ -85,9 +85,10 @@ typedef struct hr_cuda_epoch {
 #define HR_CUDA_LIST_BLOCKS   8
 #define HR_CUDA_LIST_SEGMENTS 16384
 typedef struct hr_cuda_list_block {
-    hr_segment *segments; /* null: there is none */
-    cudaEvent_t event;    /* done: the last kernel that read it is */
-    bool taken;           /* being filled */
+    hr_segment *segments;  /* pinned; null: there is none */
+    hr_segment *on_device; /* where the kernel reads it */
+    cudaEvent_t event;     /* done: the last kernel that read it is */
+    bool taken;            /* being filled */
 } hr_cuda_list_block;
 
 struct hr_bdevice {
@@ -121,11 +122,12 @@ struct hr_bdevice {
     struct {
         atomic_uintptr_t base, end;
     } range[HR_CUDA_RANGES];
+    atomic_int ranges; /* entries that were ever used */
 
     atomic_uint_fast64_t count[HR_CUDA_COUNTERS];
     char reason[HR_CUDA_COUNTERS][HR_CUDA_REASON_BYTES];
 
-    hr_bmemory list_memory; /* of the list blocks */
+    hr_bmemory list_memory, list_on_device; /* of the list blocks */
     hr_cuda_list_block list_block[HR_CUDA_LIST_BLOCKS];
 
     _Atomic(hr_cuda_stager *) stager; /* made when first needed */

@@ -34,6 +34,9 @@ static int remember_range(hr_bdevice *device, const void *base, uint64_t bytes)
             atomic_store(&device->range[i].base, (uintptr_t)base);
             atomic_store_explicit(&device->range[i].end, (uintptr_t)base + bytes, memory_order_release);
             found = i;
+            if (i >= atomic_load(&device->ranges)) {
+                atomic_store_explicit(&device->ranges, i + 1, memory_order_release);
+            }
         }
     }
     pthread_mutex_unlock(&device->lock);
@@ -52,7 +55,8 @@ static void forget_range(hr_bdevice *device, int index)
 
 static bool in_own_range(hr_bdevice *device, uintptr_t base, uint64_t bytes)
 {
-    for (int i = 0; i < HR_CUDA_RANGES; i++) {
+    int ranges = atomic_load_explicit(&device->ranges, memory_order_acquire);
+    for (int i = 0; i < ranges; i++) {
         uintptr_t end = atomic_load_explicit(&device->range[i].end, memory_order_acquire);
         if (base < end && base >= atomic_load_explicit(&device->range[i].base, memory_order_relaxed)) {
             return bytes <= end - base;

@@ -89,7 +89,9 @@ static void take_list_blocks(hr_bdevice *device)
     uint64_t block_bytes = HR_CUDA_LIST_SEGMENTS * sizeof(hr_segment);
     device->list_memory = (hr_bmemory){
         .kind = HR_MEMORY_PINNED, .bytes = HR_CUDA_LIST_BLOCKS * block_bytes, .touch_threads = 1};
-    if (hr_cuda_memory_take(device, &device->list_memory, NULL) != HR_OK) {
+    device->list_on_device = (hr_bmemory){.kind = HR_MEMORY_DEVICE, .bytes = device->list_memory.bytes};
+    if (hr_cuda_memory_take(device, &device->list_memory, NULL) != HR_OK ||
+        hr_cuda_memory_take(device, &device->list_on_device, NULL) != HR_OK) {
         return;
     }
     for (int i = 0; i < HR_CUDA_LIST_BLOCKS; i++) {
@@ -102,6 +104,8 @@ static void take_list_blocks(hr_bdevice *device)
         device->list_block[i].event = event;
         device->list_block[i].segments =
             (hr_segment *)(void *)((char *)device->list_memory.base + (uint64_t)i * block_bytes);
+        device->list_block[i].on_device =
+            (hr_segment *)(void *)((char *)device->list_on_device.base + (uint64_t)i * block_bytes);
     }
 }
 
@@ -112,8 +116,11 @@ static void release_list_blocks(hr_bdevice *device)
             hr_cuda_ignore(device, cudaEventDestroy(device->list_block[i].event));
         }
     }
-    if (device->list_memory.backend_data != NULL) {
-        hr_cuda_memory_release(device, &device->list_memory);
+    hr_bmemory *both[2] = {&device->list_memory, &device->list_on_device};
+    for (int i = 0; i < 2; i++) {
+        if (both[i]->backend_data != NULL) {
+            hr_cuda_memory_release(device, both[i]);
+        }
     }
 }
 

@@ -8,8 +8,10 @@
 #include <string.h>
 #include <time.h>
 
-/* How often events are looked at while something waits for one. */
-#define POLL_NS 20000
+/* How often events are looked at while something waits for one: without a pause at first, since most waits are short.
+ */
+#define POLL_NS    20000
+#define POLL_EAGER 100
 
 static void timed_wait(pthread_cond_t *condition, pthread_mutex_t *lock, long ns)
 {
@@ -201,6 +203,7 @@ static void *submit_thread(void *argument)
     hr_cuda_scope scope;
     hr_cuda_enter_anyway(stager->device, &scope);
     pthread_mutex_lock(&stager->lock);
+    unsigned idle = 0;
     while (!stager->stop) {
         uint64_t news = stager->news;
         bool moved = false;
@@ -213,9 +216,15 @@ static void *submit_thread(void *argument)
         bool on_device = false;
         moved = hr_stage_ring_poll(stager, &on_device) || moved;
         if (moved) {
+            idle = 0;
             pthread_cond_broadcast(&stager->changed);
         } else if (news != stager->news) {
-            continue;
+            idle = 0;
+        } else if ((stager->streams != NULL || on_device) && idle < POLL_EAGER) {
+            idle++;
+            pthread_mutex_unlock(&stager->lock);
+            hr_spin_pause();
+            pthread_mutex_lock(&stager->lock);
         } else if (stager->streams != NULL || on_device) {
             timed_wait(&stager->work, &stager->lock, POLL_NS);
         } else {
@@ -356,7 +365,17 @@ hr_status hr_cuda_defer_copy(hr_bstream *stream, const hr_bcopy *copy, hr_cuda_s
     op.kind = HR_CUDA_PENDING_STAGED;
     op.wait_quiet =
         way == HR_CUDA_WAY_HOST || (way == HR_CUDA_WAY_IN && host_memory_is_shared(stream->device, copy));
-    hr_status status = enqueue(stream, &op, true, error);
+    hr_status status = HR_AGAIN;
+    if (way == HR_CUDA_WAY_IN && !op.wait_quiet && !hr_cuda_stream_deferred(stream)) {
+        hr_cuda_stager *stager = NULL;
+        status = get_stager(stream->device, true, &stager, error);
+        if (status == HR_OK) {
+            status = hr_stage_copy_in_now(stager, stream, copy, error);
+        }
+    }
+    if (status == HR_AGAIN) {
+        status = enqueue(stream, &op, true, error);
+    }
     if (status == HR_OK) {
         hr_cuda_count(stream->device, counters[way], NULL);
     }

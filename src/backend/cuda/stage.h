@@ -33,6 +33,8 @@
 #define HR_STAGE_SEGMENTS    4096 /* of a list in one slot */
 #define HR_STAGE_MAX_THREADS 12
 #define HR_STAGE_PIECE_LEAST ((uint64_t)256 << 10)
+/* Up to here a copy on the host takes less time than waking a thread for it. */
+#define HR_STAGE_SMALL ((uint64_t)128 << 10)
 
 /* The part of a copy that one slot carries. */
 typedef struct hr_stage_piece {
@@ -132,10 +134,16 @@ bool hr_stage_ring_poll(hr_cuda_stager *stager, bool *any);
 void hr_stage_fill(hr_stage_slot *slot);
 void hr_stage_drain(hr_stage_slot *slot);
 
+/* A piece of few bytes, which whoever comes by copies itself. */
+bool hr_stage_is_small(const hr_stage_slot *slot);
+
 /* stage_copy.c, on the submitting thread, unlocked. */
 hr_step hr_stage_copy_step(hr_cuda_stager *stager, hr_cuda_pending *op);
 /* Ends a staged copy that its stream's failure cut short; blocked while slots are out. */
 hr_step hr_stage_copy_abandon(hr_cuda_stager *stager, hr_cuda_pending *op);
+/* On any thread: stages and submits a small copy in at once. HR_AGAIN: not such a copy, or no slot is free. */
+hr_status hr_stage_copy_in_now(hr_cuda_stager *stager, hr_bstream *stream, const hr_bcopy *copy,
+                               hr_error *error);
 void hr_stage_helper_close(hr_stage_helper *helper);
 
 #endif

@@ -185,6 +185,13 @@ static void give_up_slot(hr_cuda_stager *stager, hr_stage_slot *slot)
 
 static hr_status start_in(hr_cuda_stager *stager, hr_stage_slot *slot)
 {
+    if (hr_stage_is_small(slot)) {
+        hr_stage_fill(slot);
+        pthread_mutex_lock(&stager->lock);
+        slot->state = HR_SLOT_FILLED;
+        pthread_mutex_unlock(&stager->lock);
+        return HR_OK;
+    }
     pthread_mutex_lock(&stager->lock);
     hr_stage_slot_hand(stager, slot, HR_SLOT_FILLING);
     pthread_mutex_unlock(&stager->lock);
@@ -453,8 +460,7 @@ static uint32_t outstanding(hr_cuda_stager *stager, const hr_cuda_pending *op)
     return count;
 }
 
-/* As far as slots allow. A failure has given its slot up already. */
-static hr_status advance(hr_cuda_stager *stager, hr_cuda_pending *op, hr_error *error)
+static hr_status finish_filled(hr_cuda_stager *stager, hr_cuda_pending *op, hr_error *error)
 {
     for (hr_stage_slot *slot = filled_slot(stager, op); slot != NULL; slot = filled_slot(stager, op)) {
         hr_status status = finish_in(stager, slot, error);
@@ -462,6 +468,16 @@ static hr_status advance(hr_cuda_stager *stager, hr_cuda_pending *op, hr_error *
             give_up_slot(stager, slot);
             return status;
         }
+    }
+    return HR_OK;
+}
+
+/* As far as slots allow. A failure has given its slot up already. */
+static hr_status advance(hr_cuda_stager *stager, hr_cuda_pending *op, hr_error *error)
+{
+    hr_status finished = finish_filled(stager, op, error);
+    if (finished != HR_OK) {
+        return finished;
     }
     while (!op->all_started) {
         hr_stage_slot *slot = take_slot(stager, op);
@@ -475,7 +491,7 @@ static hr_status advance(hr_cuda_stager *stager, hr_cuda_pending *op, hr_error *
             return status;
         }
     }
-    return HR_OK;
+    return finish_filled(stager, op, error);
 }
 
 /* The stream waits for the far device's last leg, where that comes last. */
@@ -528,4 +544,28 @@ hr_step hr_stage_copy_abandon(hr_cuda_stager *stager, hr_cuda_pending *op)
         pthread_mutex_unlock(&stager->lock);
     }
     return outstanding(stager, op) == 0 ? HR_STEP_DONE : HR_STEP_BLOCKED;
+}
+
+hr_status hr_stage_copy_in_now(hr_cuda_stager *stager, hr_bstream *stream, const hr_bcopy *copy,
+                               hr_error *error)
+{
+    uint64_t bytes = copy->width_bytes * copy->height * copy->depth;
+    if (copy->segment_count > 0 || bytes > HR_STAGE_SMALL || bytes > stager->ring->slot_bytes) {
+        return HR_AGAIN;
+    }
+    hr_cuda_pending op = {
+        .kind = HR_CUDA_PENDING_STAGED, .stream = stream, .way = HR_CUDA_WAY_IN, .copy = *copy};
+    complete_pitches(&op.copy);
+    hr_stage_slot *slot = take_slot(stager, &op);
+    if (slot == NULL) {
+        return HR_AGAIN;
+    }
+    slot->piece = (hr_stage_piece){.width = copy->width_bytes, .height = copy->height, .depth = copy->depth};
+    slot->owner = &op;
+    hr_stage_fill(slot);
+    hr_status status = finish_in(stager, slot, error);
+    if (status != HR_OK) {
+        give_up_slot(stager, slot);
+    }
+    return status;
 }

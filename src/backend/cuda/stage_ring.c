@@ -153,25 +153,6 @@ void hr_stage_ring_close(hr_cuda_stager *stager, hr_stage_ring *ring)
     free(ring);
 }
 
-hr_stage_slot *hr_stage_slot_take(hr_stage_ring *ring)
-{
-    for (uint32_t i = 0; i < ring->slots; i++) {
-        if (ring->slot[i].state == HR_SLOT_FREE) {
-            return &ring->slot[i];
-        }
-    }
-    return NULL;
-}
-
-void hr_stage_slot_hand(hr_cuda_stager *stager, hr_stage_slot *slot, hr_slot_state state)
-{
-    hr_stage_ring *ring = stager->ring;
-    slot->state = state;
-    ring->task[(ring->task_head + ring->task_count) % HR_STAGE_SLOTS] = (uint32_t)(slot - ring->slot);
-    ring->task_count++;
-    pthread_cond_signal(&stager->tasks);
-}
-
 /*
  * Has the device done with the slot? Also when it is lost: it will not come back to it. A query that fails
  * for another reason proves nothing, so the event is waited for; when that fails too, nobody can tell what is
@@ -195,6 +176,38 @@ static bool device_is_done(const hr_stage_slot *slot)
     return status != HR_PENDING;
 }
 
+/* Nobody is told when a slot that no copy waits for is done with; it is found out when one is wanted. */
+static bool abandoned_and_done(const hr_stage_slot *slot)
+{
+    return slot->state == HR_SLOT_ON_DEVICE && slot->owner == NULL && device_is_done(slot);
+}
+
+hr_stage_slot *hr_stage_slot_take(hr_stage_ring *ring)
+{
+    for (uint32_t i = 0; i < ring->slots; i++) {
+        if (ring->slot[i].state == HR_SLOT_FREE || abandoned_and_done(&ring->slot[i])) {
+            ring->slot[i].state = HR_SLOT_FILLING;
+            return &ring->slot[i];
+        }
+    }
+    return NULL;
+}
+
+bool hr_stage_is_small(const hr_stage_slot *slot)
+{
+    const hr_stage_piece *piece = &slot->piece;
+    return piece->segments == 0 && piece->width * piece->height * piece->depth <= HR_STAGE_SMALL;
+}
+
+void hr_stage_slot_hand(hr_cuda_stager *stager, hr_stage_slot *slot, hr_slot_state state)
+{
+    hr_stage_ring *ring = stager->ring;
+    slot->state = state;
+    ring->task[(ring->task_head + ring->task_count) % HR_STAGE_SLOTS] = (uint32_t)(slot - ring->slot);
+    ring->task_count++;
+    pthread_cond_signal(&stager->tasks);
+}
+
 bool hr_stage_ring_poll(hr_cuda_stager *stager, bool *any)
 {
     hr_stage_ring *ring = stager->ring;
@@ -211,8 +224,19 @@ bool hr_stage_ring_poll(hr_cuda_stager *stager, bool *any)
             *any = true;
             continue;
         }
+        if (slot->state != HR_SLOT_ON_DEVICE) {
+            continue; /* taken by somebody in between */
+        }
         moved = true;
-        if (slot->owner != NULL) {
+        if (slot->owner != NULL && hr_stage_is_small(slot)) {
+            slot->state = HR_SLOT_DRAINING;
+            pthread_mutex_unlock(&stager->lock);
+            hr_stage_drain(slot);
+            pthread_mutex_lock(&stager->lock);
+            slot->owner->outstanding--;
+            slot->owner = NULL;
+            slot->state = HR_SLOT_FREE;
+        } else if (slot->owner != NULL) {
             hr_stage_slot_hand(stager, slot, HR_SLOT_DRAINING);
         } else {
             slot->state = HR_SLOT_FREE;
