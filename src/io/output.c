@@ -120,7 +120,8 @@ static hr_status choose_format(hr_output *out, hr_error *error)
     }
     if (format == HR_FORMAT_AUTO) {
         bool standard = strcmp(out->path, "-") == 0;
-        format = standard && !(unknown && stream) ? HR_FORMAT_NPY : HR_FORMAT_RAW;
+        /* Not by whether it is a pipe: `> file` and `| cat > file` should write the same. */
+        format = standard && !unknown ? HR_FORMAT_NPY : HR_FORMAT_RAW;
     }
     out->info.format = format;
     const char *name = hr_target_name(out->target);

@@ -423,6 +423,34 @@ static void standard_files_that_are_regular(void **state)
     hr_input_close(&input);
 }
 
+/* `> file` and `| cat > file` write the same. */
+static void standard_output_of_unknown_length_is_raw_in_a_file_too(void **state)
+{
+    scratch *s = *state;
+    int old_out = dup(STDOUT_FILENO);
+    int file = open(scratch_path(s, "out"), O_RDWR | O_CREAT, 0600);
+    assert_int_equal(dup2(file, STDOUT_FILENO), STDOUT_FILENO);
+    hr_shape growing = {1, {HR_LENGTH_UNKNOWN}};
+    hr_error error = HR_ERROR_INIT;
+    hr_output *output = NULL;
+    hr_status created = hr_output_create("-", HR_U8, &growing, NULL, &output, &error);
+    hr_sink *sink = hr_output_sink(output);
+    hr_status written = sink->write(sink->self, 0, "abc", 3, &error);
+    hr_status finished = sink->finish(sink->self, 3, &error);
+    hr_output_close(&output);
+    assert_int_equal(dup2(old_out, STDOUT_FILENO), STDOUT_FILENO);
+    close(old_out);
+    close(file);
+    assert_int_equal(created, HR_OK);
+    assert_int_equal(written, HR_OK);
+    assert_int_equal(finished, HR_OK);
+    size_t bytes = 0;
+    unsigned char *all = scratch_read(s, "out", &bytes);
+    assert_int_equal(bytes, 3);
+    assert_memory_equal(all, "abc", 3);
+    free(all);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, scratch_setup, scratch_teardown)
 
 int main(void)
@@ -442,6 +470,7 @@ int main(void)
         TEST(a_stream_of_unknown_length_is_written_raw_or_refused),
         TEST(nothing_happens_to_dev_null),
         TEST(standard_files_that_are_regular),
+        TEST(standard_output_of_unknown_length_is_raw_in_a_file_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
