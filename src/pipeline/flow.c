@@ -197,8 +197,7 @@ static hr_status read_piece(hr_pipeline *pipeline, hr_place_in_run place, void *
     if (source->data != NULL) {
         hr_copy_nontemporal(buffer, (const unsigned char *)source->data + range->offset_bytes, range->bytes);
     } else {
-        uint64_t got = 0;
-        hr_status status = hr_port_read(source, range->offset_bytes, buffer, range->bytes, &got, error);
+        hr_status status = hr_port_read(source, range->offset_bytes, buffer, range->bytes, NULL, error);
         if (status != HR_OK) {
             hr_run_leave(pipeline, place, mark, 0);
             return hr_port_named(status, "input", place.port, pipeline->cut.inputs, error);
@@ -472,7 +471,7 @@ static void choose_ways(hr_pipeline *pipeline)
     const hr_cut *cut = &pipeline->cut;
     for (uint32_t i = 0; i < cut->inputs; i++) {
         const hr_source *source = pipeline->options.in[i].source;
-        if (is_pinned(pipeline, source->data, source->bytes)) {
+        if (cut->units != HR_LENGTH_UNKNOWN && is_pinned(pipeline, source->data, source->bytes)) {
             state->in_way[i] = FLOW_DIRECT;
         } else if (source->data != NULL && cut->units != HR_LENGTH_UNKNOWN) {
             state->in_way[i] = FLOW_PIECES;

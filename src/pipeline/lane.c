@@ -55,6 +55,12 @@ static bool claim(hr_pipeline *pipeline, uint64_t *chunk)
     return there;
 }
 
+/* Memory is used where it lies, unless nobody knows where the data ends. */
+static bool uses_slot(const hr_pipeline *pipeline, uint32_t port)
+{
+    return pipeline->options.in[port].source->data == NULL || pipeline->cut.units == HR_LENGTH_UNKNOWN;
+}
+
 /* Makes the input's data available; sets what the launch sees. */
 static hr_status fetch(hr_pipeline *pipeline, lane *self, uint64_t chunk, uint32_t port, hr_range *range,
                        void **data, hr_error *error)
@@ -63,7 +69,7 @@ static hr_status fetch(hr_pipeline *pipeline, lane *self, uint64_t chunk, uint32
     hr_source *source = pipeline->options.in[port].source;
     hr_place_in_run place = {.stage = HR_STAGE_READ, .chunk = chunk, .port = port, .lane = self->index};
     *range = hr_cut_in(&pipeline->cut, port, chunk);
-    if (source->data == NULL) {
+    if (uses_slot(pipeline, port)) {
         *data = self->in[port];
         return hr_reader_fetch(pipeline, &state->reader[port], place, self->in[port], range, error);
     }
@@ -238,7 +244,7 @@ static hr_status take_lane(hr_pipeline *pipeline, lane *self, hr_error *error)
     const hr_cut *cut = &pipeline->cut;
     hr_status status = HR_OK;
     for (uint32_t i = 0; i < cut->inputs && status == HR_OK; i++) {
-        if (pipeline->options.in[i].source->data == NULL) {
+        if (uses_slot(pipeline, i)) {
             status = take(state, hr_cut_in_bytes(cut, i), "input slot", &self->in[i], error);
         }
     }

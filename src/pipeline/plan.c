@@ -37,7 +37,7 @@ uint64_t hr_lane_slot_bytes(const hr_pipeline *pipeline)
     const hr_cut *cut = &pipeline->cut;
     uint64_t bytes = hr_slot_round(pipeline->plan.partial_bytes);
     for (uint32_t i = 0; i < cut->inputs; i++) {
-        if (pipeline->options.in[i].source->data == NULL) {
+        if (pipeline->options.in[i].source->data == NULL || cut->units == HR_LENGTH_UNKNOWN) {
             bytes += hr_slot_round(hr_cut_in_bytes(cut, i));
         }
     }

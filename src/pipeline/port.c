@@ -15,16 +15,39 @@ uint64_t hr_reader_carry_bytes(const hr_pipeline *pipeline, uint32_t port)
     return needs ? 2 * input->halo_units * input->unit_bytes : 0;
 }
 
+/* Bytes of a range that a source can have. */
+static uint64_t bytes_there(const hr_source *source, uint64_t offset, uint64_t bytes)
+{
+    if (source->bytes == HR_LENGTH_UNKNOWN) {
+        return bytes;
+    }
+    return offset >= source->bytes ? 0 : hr_min_u64(bytes, source->bytes - offset);
+}
+
+static hr_status read_some(const hr_source *source, uint64_t offset, void *buffer, uint64_t bytes,
+                           uint64_t *got, hr_error *error)
+{
+    if (source->data != NULL) {
+        *got = bytes_there(source, offset, bytes);
+        if (*got > 0) {
+            memcpy(buffer, (const unsigned char *)source->data + offset, *got);
+        }
+        return HR_OK;
+    }
+    hr_status status = source->read(source->self, offset, buffer, bytes, got, error);
+    return status < 0 ? hr_run_refused(status, "the source", error) : status;
+}
+
 hr_status hr_port_read(const hr_source *source, uint64_t offset, void *buffer, uint64_t bytes, uint64_t *got,
                        hr_error *error)
 {
     uint64_t done = 0;
     while (done < bytes) {
         uint64_t some = 0;
-        hr_status status = source->read(source->self, offset + done, (unsigned char *)buffer + done,
-                                        bytes - done, &some, error);
+        hr_status status =
+            read_some(source, offset + done, (unsigned char *)buffer + done, bytes - done, &some, error);
         if (status < 0) {
-            return hr_run_refused(status, "the source", error);
+            return status;
         }
         if (some > bytes - done) {
             return hr_fail(error, HR_E_IO, "the source says that it read %" PRIu64 " bytes of %" PRIu64, some,
@@ -35,21 +58,14 @@ hr_status hr_port_read(const hr_source *source, uint64_t offset, void *buffer, u
             break;
         }
     }
-    if (done < bytes && source->bytes != HR_LENGTH_UNKNOWN) {
-        return hr_fail(error, HR_E_IO, "the source ended at byte %" PRIu64 " of %" PRIu64, offset + done,
-                       source->bytes);
+    if (done < bytes && (got == NULL || source->bytes != HR_LENGTH_UNKNOWN)) {
+        return hr_fail(error, HR_E_IO, "the source ended at byte %" PRIu64 ", and %" PRIu64 " are needed",
+                       offset + done, source->bytes != HR_LENGTH_UNKNOWN ? source->bytes : offset + bytes);
     }
-    *got = done;
+    if (got != NULL) {
+        *got = done;
+    }
     return HR_OK;
-}
-
-/* Bytes of a range that a source can have. */
-static uint64_t bytes_there(const hr_source *source, uint64_t offset, uint64_t bytes)
-{
-    if (source->bytes == HR_LENGTH_UNKNOWN) {
-        return bytes;
-    }
-    return offset >= source->bytes ? 0 : hr_min_u64(bytes, source->bytes - offset);
 }
 
 /* The part of the range that the chunk before read already comes from the carry; what the next chunk will
@@ -63,13 +79,12 @@ static hr_status read_with_carry(hr_reader *reader, const hr_source *source, con
     if (kept > 0) {
         memcpy(buffer, reader->carry, kept);
     }
-    uint64_t fresh = 0;
     hr_status status =
-        hr_port_read(source, range->offset_bytes + kept, buffer + kept, range->bytes - kept, &fresh, error);
+        hr_port_read(source, range->offset_bytes + kept, buffer + kept, range->bytes - kept, NULL, error);
     if (status != HR_OK) {
         return status;
     }
-    *got = kept + fresh;
+    *got = range->bytes;
     if (place.chunk + 1 < hr_cut_chunks(cut)) {
         hr_range next = hr_cut_in(cut, place.port, place.chunk + 1);
         reader->carry_units = range->first + range->units - next.first;
@@ -82,13 +97,18 @@ static hr_status read_range(hr_pipeline *pipeline, hr_reader *reader, hr_place_i
                             const hr_range *range, uint64_t *got, hr_error *error)
 {
     const hr_source *source = pipeline->options.in[place.port].source;
-    uint64_t bytes = bytes_there(source, range->offset_bytes, range->bytes);
     if (reader->carry != NULL) {
         return read_with_carry(reader, source, &pipeline->cut, place, buffer, range, got, error);
     }
+    if (pipeline->cut.units != HR_LENGTH_UNKNOWN) {
+        *got = range->bytes;
+        return hr_port_read(source, range->offset_bytes, buffer, range->bytes, NULL, error);
+    }
+    uint64_t bytes = bytes_there(source, range->offset_bytes, range->bytes);
     return hr_port_read(source, range->offset_bytes, buffer, bytes, got, error);
 }
 
+/* Names the port where there are several; the run's failure names the chunk. */
 hr_status hr_port_named(hr_status status, const char *kind, uint32_t port, uint32_t ports, hr_error *error)
 {
     if (ports > 1 && status != HR_E_CANCELLED) {
@@ -179,9 +199,8 @@ hr_status hr_port_read_rows(const hr_source *source, uint64_t offset, uint64_t r
         }
         return HR_OK;
     }
-    uint64_t got = 0;
     if (row_bytes == pitch || rows == 1) {
-        return hr_port_read(source, offset, to, rows * row_bytes, &got, error);
+        return hr_port_read(source, offset, to, rows * row_bytes, NULL, error);
     }
     if (source->read_rows != NULL) {
         hr_status status =
@@ -190,7 +209,7 @@ hr_status hr_port_read_rows(const hr_source *source, uint64_t offset, uint64_t r
     }
     for (uint64_t row = 0; row < rows; row++) {
         hr_status status =
-            hr_port_read(source, offset + row * pitch, to + row * row_bytes, row_bytes, &got, error);
+            hr_port_read(source, offset + row * pitch, to + row * row_bytes, row_bytes, NULL, error);
         if (status != HR_OK) {
             return status;
         }

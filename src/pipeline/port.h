@@ -29,8 +29,8 @@ HR_CHECKED hr_status hr_sink_check_room(const hr_sink *sink, const hr_range *ran
 HR_CHECKED hr_status hr_port_named(hr_status status, const char *kind, uint32_t port, uint32_t ports,
                                    hr_error *error);
 
-/* Reads the whole of [offset, offset + bytes), fewer only at the end of a source whose length is not known.
- * HR_E_IO: a source of known length ended early. */
+/* Reads the whole of [offset, offset + bytes), fewer only at the end of a source whose length is not known and
+ * where the caller wants to know (`got` is not null). HR_E_IO: the source ended early. */
 HR_CHECKED hr_status hr_port_read(const hr_source *source, uint64_t offset, void *buffer, uint64_t bytes,
                                   uint64_t *got, hr_error *error);
 

@@ -117,7 +117,23 @@ static void a_source_that_ends_early_is_told_in_bytes(void **state)
         t.a_self.lose_at = UINT64_C(4) * CHUNK * 5 + 8;
         assert_int_equal(run(&t), HR_E_IO);
         assert_int_equal(t.error.chunk, 5);
-        assert_non_null(strstr(t.error.text, "ended at byte 1288 of 25600"));
+        assert_non_null(strstr(t.error.text, "ended at byte 1288, and 25600 are needed"));
+        expect_discarded(&t);
+        tear_down(&t);
+    }
+}
+
+static void a_shape_that_promises_more_than_a_stream_has_is_told(void **state)
+{
+    (void)state;
+    for (int s = 0; s < SPECS; s++) {
+        bench t;
+        set_up(&t, specs[s]);
+        t.a_source.bytes = HR_LENGTH_UNKNOWN;
+        t.a_source.sequential = t.a_self.ordered = true;
+        t.a_self.lose_at = UINT64_C(4) * CHUNK * 9 + 12;
+        assert_int_equal(run(&t), HR_E_IO);
+        assert_int_equal(t.error.chunk, 9);
         expect_discarded(&t);
         tear_down(&t);
     }
@@ -456,6 +472,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_source_that_fails_names_its_chunk),
         cmocka_unit_test(a_source_that_ends_early_is_told_in_bytes),
+        cmocka_unit_test(a_shape_that_promises_more_than_a_stream_has_is_told),
         cmocka_unit_test(the_lowest_chunk_that_failed_is_named),
         cmocka_unit_test(an_op_that_does_not_say_why_still_gets_a_text),
         cmocka_unit_test(a_sink_that_fails_is_discarded),

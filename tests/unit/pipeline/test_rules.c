@@ -276,6 +276,42 @@ static void data_of_unknown_length_ends_where_it_ends(void **state)
     }
 }
 
+static void memory_beside_a_stream_of_unknown_length_is_not_read_past_its_end(void **state)
+{
+    (void)state;
+    for (int s = 0; s < SPECS; s++) {
+        for (uint64_t count = 63; count < 66; count++) {
+            uint32_t *a = pipes_numbers(count, 1), *b = pipes_numbers(count, 2),
+                     *c = calloc(count, sizeof *c);
+            ports p;
+            make_source(IN_ORDER, &p.a_self, &p.a, a, 4 * count);
+            p.a.bytes = HR_LENGTH_UNKNOWN;
+            make_source(IN_MEMORY, &p.b_self, &p.b, b, 4 * count);
+            p.b.read = NULL;
+            make_sink(IN_MEMORY, &p.c_self, &p.c, c, 4 * count);
+            hr_pipeline_options options;
+            hr_pipeline_options_init(&options);
+            options.op = &pipes_mix_op;
+            options.in[0] = (hr_port){.source = &p.a, .dtype = HR_U32, .shape = {1, {HR_LENGTH_UNKNOWN}}};
+            options.in[1] = (hr_port){.source = &p.b, .dtype = HR_U32, .shape = {1, {HR_LENGTH_UNKNOWN}}};
+            options.out[0].sink = &p.c;
+            options.chunk_bytes = 256;
+            hr_error error = HR_ERROR_INIT;
+            expect_ok(run_on(specs[s], &options, NULL, &error), &error);
+            for (uint64_t i = 0; i < count; i++) {
+                assert_int_equal(c[i], 3 * a[i] + b[i]);
+            }
+            hr_sink small = hr_sink_to_memory(c, 4 * count - 4);
+            options.out[0].sink = &small;
+            p.a_self.at = 0;
+            assert_int_equal(run_on(specs[s], &options, NULL, &error), HR_E_RANGE);
+            free(a);
+            free(b);
+            free(c);
+        }
+    }
+}
+
 static void inputs_of_unlike_length_are_told(void **state)
 {
     (void)state;
@@ -393,6 +429,7 @@ int main(void)
         cmocka_unit_test(rows_see_their_neighbours_across_chunks),
         cmocka_unit_test(reductions_combine_in_order_of_chunks),
         cmocka_unit_test(data_of_unknown_length_ends_where_it_ends),
+        cmocka_unit_test(memory_beside_a_stream_of_unknown_length_is_not_read_past_its_end),
         cmocka_unit_test(inputs_of_unlike_length_are_told),
         cmocka_unit_test(several_devices_share_the_chunks),
         cmocka_unit_test(what_does_not_fit_is_refused_when_opening),
