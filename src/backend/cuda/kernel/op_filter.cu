@@ -2,6 +2,7 @@
 // conv2d, the plain way: one thread an output element, taps in the order of the CPU's, so that integers come
 // out the same to the bit.
 #include "backend/cuda/kernel/op_device.cuh"
+#include "backend/cuda/kernel/op_fast.h"
 
 namespace headrace::op
 {
@@ -126,6 +127,10 @@ extern "C" hr_status hr_cuda_op_conv2d(const hr_launch *launch, hr_error *error)
     s.channels = out.shape.rank == 3 ? out.shape.extent[2] : 1;
     if (s.out_rows == 0 || s.columns == 0 || s.channels == 0) {
         return HR_OK;
+    }
+    hr_status fast;
+    if (hr_cuda_fast_conv2d(launch, &fast, error)) {
+        return fast;
     }
     return with_type(in.dtype, [&](auto tag) -> hr_status {
         using T = typename decltype(tag)::type;

@@ -2,6 +2,7 @@
 // matmul, the plain way: a block of 16 × 16 threads makes 64 × 64 elements of C from tiles in shared memory.
 // Sums are f32 (f64 for f64); those of 16-bit outputs stay in the launch's accumulator from panel to panel.
 #include "backend/cuda/kernel/op_device.cuh"
+#include "backend/cuda/kernel/op_fast.h"
 
 namespace headrace::op
 {
@@ -139,6 +140,10 @@ template <class T> hr_status launch_product(const hr_launch *launch, hr_error *e
 extern "C" hr_status hr_cuda_op_matmul(const hr_launch *launch, hr_error *error)
 {
     using namespace headrace::op;
+    hr_status fast;
+    if (hr_cuda_fast_matmul(launch, &fast, error)) {
+        return fast;
+    }
     return with_type(launch->out[0].dtype, [&](auto tag) -> hr_status {
         using T = typename decltype(tag)::type;
         if constexpr (is_float<T>) {
