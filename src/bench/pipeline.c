@@ -14,15 +14,22 @@
 /* What the plain programs took, picked out of the rows that pass by. */
 typedef struct plain {
     const hr_bench_options *options;
-    double streams_ms, pageable_ms;
+    double quarter_ms, best_ms, pageable_ms;
 } plain;
+
+static bool begins(const char *name, const char *with)
+{
+    return strncmp(name, with, strlen(with)) == 0;
+}
 
 static void keep(void *user, const hr_bench_row *row)
 {
     plain *seen = user;
-    if (row->unit != NULL && strncmp(row->name, "add: four streams", 17) == 0) {
-        seen->streams_ms = row->value;
-    } else if (row->unit != NULL && strncmp(row->name, "add: pageable", 13) == 0) {
+    if (row->unit != NULL && begins(row->name, "add: four streams by hand, pinned, a quarter")) {
+        seen->quarter_ms = row->value;
+    } else if (row->unit != NULL && begins(row->name, "add: four streams by hand, pinned, the best")) {
+        seen->best_ms = row->value;
+    } else if (row->unit != NULL && begins(row->name, "add: cudaMemcpy by hand")) {
         seen->pageable_ms = row->value;
     }
     seen->options->row(seen->options->user, row);
@@ -121,55 +128,78 @@ static hr_status run_add(hr_device *device, const arrays *data, hr_report *repor
     return status == HR_OK ? closed : status;
 }
 
+typedef struct add_runs {
+    double ms[HR_BENCH_SAMPLES], efficiency[HR_BENCH_SAMPLES];
+    size_t samples;
+    int verified;
+    hr_report last;
+    uint64_t bytes; /* of one array */
+} add_runs;
+
+/* The first run is not counted: it loads the kernel. */
 static hr_status measure_add(hr_device *device, const hr_bench_options *options, hr_memory_kind kind,
-                             const char *name, const char *efficiency_name, const char *vs, double plain_ms,
-                             hr_error *error)
+                             add_runs *runs, hr_error *error)
 {
     arrays data;
-    double ms[HR_BENCH_SAMPLES];
-    double efficiency[HR_BENCH_SAMPLES];
-    size_t samples = options->quick ? 3 : HR_BENCH_SAMPLES;
-    int verified = 0;
     uint64_t count = options->quick ? UINT64_C(1) << 24 : UINT64_C(1) << 27;
+    *runs = (add_runs){.samples = options->quick ? 3 : HR_BENCH_SAMPLES, .bytes = count * sizeof(float)};
     hr_status status = open_arrays(device, kind, count, &data, error);
     if (status == HR_OK) {
-        memset(data.c, 0xFF, count * sizeof(float));
+        memset(data.c, 0xFF, runs->bytes);
     }
-    for (size_t i = 0; i < samples + 1 && status == HR_OK; i++) {
+    for (size_t i = 0; i < runs->samples + 1 && status == HR_OK; i++) {
         hr_report report = HR_REPORT_INIT;
         status = run_add(device, &data, &report, error);
         if (i == 0) {
-            verified = status == HR_OK && sums_are_right(&data);
+            runs->verified = status == HR_OK && sums_are_right(&data);
         } else {
-            ms[i - 1] = report.wall_s * 1e3;
-            efficiency[i - 1] = report.efficiency;
+            runs->ms[i - 1] = report.wall_s * 1e3;
+            runs->efficiency[i - 1] = report.efficiency;
+            runs->last = report;
         }
-    }
-    if (status == HR_OK) {
-        double median = hr_samples_median(ms, samples);
-        hr_bench_tell(options, name, count * sizeof(float), "ms", ms, samples, verified,
-                      plain_ms > 0.0 ? vs : NULL, plain_ms / median);
-        hr_bench_tell(options, efficiency_name, count * sizeof(float), "efficiency", efficiency, samples, -1,
-                      NULL, 0.0);
     }
     hr_error ignored = HR_ERROR_INIT;
     hr_status closed = close_arrays(&data, status == HR_OK ? error : &ignored);
     return status == HR_OK ? closed : status;
 }
 
+static void tell_add(const hr_bench_options *options, const char *memory, add_runs *runs, const char *vs,
+                     double plain_ms)
+{
+    char name[128];
+    double median = hr_samples_median(runs->ms, runs->samples);
+    snprintf(name, sizeof name, "add: pipeline, %s, %llu chunks, %u slots", memory,
+             (unsigned long long)runs->last.chunks, runs->last.depth);
+    hr_bench_tell(options, name, runs->bytes, "ms", runs->ms, runs->samples, runs->verified,
+                  plain_ms > 0.0 ? vs : NULL, plain_ms / median);
+}
+
+static hr_status bench_add(hr_device *device, const hr_bench_options *options, const plain *seen,
+                           hr_error *error)
+{
+    add_runs runs;
+    hr_status status = measure_add(device, options, HR_MEMORY_PINNED, &runs, error);
+    if (status != HR_OK) {
+        return status;
+    }
+    tell_add(options, "pinned", &runs, "four streams by hand, a quarter each", seen->quarter_ms);
+    if (seen->best_ms > 0.0) {
+        tell_add(options, "pinned", &runs, "four streams by hand, the best chunk", seen->best_ms);
+    }
+    hr_bench_tell(options, "add: pipeline, pinned, floor over wall", runs.bytes, "efficiency",
+                  runs.efficiency, runs.samples, -1, NULL, 0.0);
+    status = measure_add(device, options, HR_MEMORY_PAGEABLE, &runs, error);
+    if (status == HR_OK) {
+        tell_add(options, "pageable", &runs, "cudaMemcpy by hand", seen->pageable_ms);
+        hr_bench_tell(options, "add: pipeline, pageable, floor over wall", runs.bytes, "efficiency",
+                      runs.efficiency, runs.samples, -1, NULL, 0.0);
+    }
+    return status;
+}
+
 hr_status hr_bench_pipeline(hr_device *device, const hr_bench_options *options, hr_error *error)
 {
     plain seen = {.options = options};
     hr_status status = run_plain(device, &seen, error);
-    if (status == HR_OK) {
-        status = measure_add(device, options, HR_MEMORY_PINNED, "add: pipeline, pinned memory",
-                             "add: pipeline, pinned memory, floor over wall", "four streams by hand",
-                             seen.streams_ms, error);
-    }
-    if (status == HR_OK) {
-        status = measure_add(device, options, HR_MEMORY_PAGEABLE, "add: pipeline, pageable memory",
-                             "add: pipeline, pageable memory, floor over wall", "cudaMemcpy by hand",
-                             seen.pageable_ms, error);
-    }
-    return status;
+    return status == HR_OK ? bench_add(device, options, &seen, error) : status;
 }

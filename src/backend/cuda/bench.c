@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which bench is which, and what they share. */
 #include "backend/cuda/bench.h"
+#include "backend/cuda/bench_kernels.h"
 #include "backend/cuda/hold.h"
 #include "base/samples.h"
 
@@ -117,6 +118,12 @@ void hr_cuda_bench_let_go(hr_cuda_bench_run *run)
     *run->flag = 1;
 }
 
+/* The kernels' bench knows nothing of devices: it runs on the current one. */
+static hr_status bench_kernels(hr_cuda_bench_run *run, hr_error *error)
+{
+    return hr_cuda_bench_kernels(run->options, error);
+}
+
 hr_status hr_cuda_bench(hr_bdevice *device, const hr_bench_options *options, hr_error *error)
 {
     static const struct {
@@ -125,7 +132,7 @@ hr_status hr_cuda_bench(hr_bdevice *device, const hr_bench_options *options, hr_
     } benches[] = {
         {"link", hr_cuda_bench_link},         {"calls", hr_cuda_bench_calls},
         {"sync", hr_cuda_bench_sync},         {"scatter", hr_cuda_bench_scatter},
-        {"baseline", hr_cuda_bench_baseline},
+        {"baseline", hr_cuda_bench_baseline}, {"kernels", bench_kernels},
     };
     for (size_t i = 0; i < sizeof benches / sizeof benches[0]; i++) {
         if (strcmp(benches[i].what, options->what) == 0) {
