@@ -3,6 +3,10 @@
 
 #include <string.h>
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 void hr_json_space(hr_json *json)
 {
     const char *at = json->at;
@@ -20,35 +24,51 @@ bool hr_json_take(hr_json *json, char byte)
     return true;
 }
 
-#define ONES  UINT64_C(0x0101010101010101)
-#define HIGHS UINT64_C(0x8080808080808080)
-
-/* Bit 7 of each byte that is zero (and perhaps of a byte above such a one). */
-static inline uint64_t zero_bytes(uint64_t word)
+#if defined(__SSE2__)
+/* Which of 16 bytes are one of these; bit i for byte i. */
+static inline unsigned equal_bytes(__m128i bytes, char wanted)
 {
-    return (word - ONES) & ~word & HIGHS;
+    return (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(wanted)));
 }
 
-/* The next quote, backslash or zero byte. Eight at a time: strings are most of a trace. */
-static const char *to_string_mark(const char *at)
+/* The next quote, backslash or zero byte. Sixteen at a time: strings are most of a trace. */
+static inline const char *to_string_mark(const char *at)
 {
-    for (;;) {
-        uint64_t word;
-        memcpy(&word, at, 8);
-        uint64_t hit = zero_bytes(word ^ (ONES * '"')) | zero_bytes(word ^ (ONES * '\\')) | zero_bytes(word);
-        if (hit != 0) {
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-            /* The lowest hit is never a false one. */
-            return at + (__builtin_ctzll(hit) >> 3);
-#else
-            while (*at != '"' && *at != '\\' && *at != '\0')
-                at++;
-            return at;
-#endif
-        }
-        at += 8;
+    for (;; at += 16) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)at);
+        unsigned hit = equal_bytes(bytes, '"') | equal_bytes(bytes, '\\') | equal_bytes(bytes, '\0');
+        if (hit != 0)
+            return at + __builtin_ctz(hit);
     }
 }
+
+/* The next quote, bracket or zero byte; '[' and ']' become '{' and '}' by one bit. */
+static inline const char *to_structure(const char *at)
+{
+    for (;; at += 16) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)at);
+        __m128i braces = _mm_or_si128(bytes, _mm_set1_epi8(0x20));
+        unsigned hit = equal_bytes(bytes, '"') | equal_bytes(bytes, '\0') | equal_bytes(braces, '{') |
+                       equal_bytes(braces, '}');
+        if (hit != 0)
+            return at + __builtin_ctz(hit);
+    }
+}
+#else
+static inline const char *to_string_mark(const char *at)
+{
+    while (*at != '"' && *at != '\\' && *at != '\0')
+        at++;
+    return at;
+}
+
+static inline const char *to_structure(const char *at)
+{
+    while (*at != '"' && *at != '\0' && (*at | 0x20) != '{' && (*at | 0x20) != '}')
+        at++;
+    return at;
+}
+#endif
 
 bool hr_json_string(hr_json *json, hr_json_text *text)
 {
@@ -104,37 +124,27 @@ bool hr_json_scalar(hr_json *json, hr_json_text *text)
     return true;
 }
 
-/* What a byte means to someone who only counts brackets. */
-static const unsigned char structure[256] = {
-    ['\0'] = 1, ['"'] = 2, ['{'] = 3, ['['] = 3, ['}'] = 4, [']'] = 4,
-};
-
 static bool skip_open(hr_json *json, unsigned depth)
 {
     const char *at = json->at;
     for (;;) {
-        while (structure[(unsigned char)*at] == 0)
-            at++;
-        switch (structure[(unsigned char)*at]) {
-        case 1:
-            json->at = at < json->end ? at : json->end;
-            return false;
-        case 2: {
+        at = to_structure(at);
+        if (*at == '"') {
             hr_json_text text;
             json->at = at;
             if (!hr_json_string(json, &text))
                 return false;
             at = json->at;
-            break;
-        }
-        case 3:
+        } else if (*at == '\0') {
+            json->at = at < json->end ? at : json->end;
+            return false;
+        } else if (*at == '{' || *at == '[') {
             if (++depth > HR_JSON_DEPTH) {
                 json->at = at;
                 return false;
             }
             at++;
-            break;
-        default:
+        } else {
             at++;
             if (--depth == 0) {
                 json->at = at;
