@@ -1,33 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The level that every machine has: what the compiler makes for the plain target. */
+#define HR_LEVEL_NAME      "baseline"
+#define HR_LEVEL_TABLE     hr_kernels_baseline
 #define HR_VECTOR_BYTES    16
 #define FILTER_ROWS        2
 #define FILTER_VECTORS     4
 #define FILTER_VECTORS_ONE 8
 #define GEMM_ROWS          4
 
-#include "op/kernel_arith.h"
-#include "op/kernel_cast.h"
-#include "op/kernel_crc.h"
-#include "op/kernel_filter.h"
-#include "op/kernel_gemm.h"
-
-const hr_kernels hr_kernels_baseline = {
-    .name = "baseline",
-    .load = CAST_LOADS,
-    .store = CAST_STORES,
-    .load_f32 = CAST_LOADS_F32,
-    .load_f64 = CAST_LOADS_F64,
-    .add = ARITH_ADDS,
-    .scale_f32 = scale_f32,
-    .scale_f64 = scale_f64,
-    .normalize = normalize,
-    .sum_block = sum_block,
-    .sum_integers = sum_integers,
-    .crc32c = crc_of,
-    .filter_f32 = filter_f32,
-    .filter_exact = filter_exact,
-    .filter_f64 = filter_f64,
-    .gemm_f32 = {GEMM_ROWS, 2 * HR_VECTOR_BYTES / sizeof(float), gemm_f32},
-    .gemm_f64 = {GEMM_ROWS, 2 * HR_VECTOR_BYTES / sizeof(double), gemm_f64},
-};
+#include "op/kernel_table.h"

@@ -1,23 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of ops_device share: awkward data, and comparing two results. */
+/* What the files of ops_device share: comparing two results. */
 #ifndef HR_TESTS_CONFORMANCE_OPS_H
 #define HR_TESTS_CONFORMANCE_OPS_H
+
+#include "support/elements.h"
 
 #include <headrace/headrace.h>
 
 #include <stdbool.h>
-
-bool is_float(hr_dtype dtype);
-/* Element i as f64; wide integers lose their low bits. */
-double element(const void *data, hr_dtype dtype, uint64_t i);
-void set_element(void *data, hr_dtype dtype, uint64_t i, double value);
-
-/* Any bits at all, then the values at which something changes: ties, ends of ranges, NaN, infinities, subnormals. */
-void fill_awkward(void *data, hr_dtype dtype, uint64_t n, uint64_t seed);
-/* Floats in -1 ... 1, integers over their whole range. */
-void fill_plain(void *data, hr_dtype dtype, uint64_t n, uint64_t seed);
-/* The magnitudes of floats. */
-void make_positive(void *data, hr_dtype dtype, uint64_t n);
 
 /* What two arrays differ in. */
 typedef struct difference {

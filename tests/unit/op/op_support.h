@@ -3,6 +3,7 @@
 #ifndef HR_TESTS_OP_SUPPORT_H
 #define HR_TESTS_OP_SUPPORT_H
 
+#include "support/elements.h"
 #include "support/unit.h"
 
 #include <headrace/op.h>
@@ -52,15 +53,6 @@ static inline void test_workers_run(void *self, uint64_t count, void (*body)(voi
     for (uint32_t i = 1; i < threads; i++) {
         assert_int_equal(pthread_join(thread[i], NULL), 0);
     }
-}
-
-/* xorshift; the same numbers in each run. */
-static inline uint64_t test_random(uint64_t *state)
-{
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return *state;
 }
 
 static inline hr_view test_view(const void *data, hr_dtype dtype, hr_shape shape)
@@ -115,68 +107,6 @@ static inline int test_each_level(int (*run)(void))
         }
     }
     return failed;
-}
-
-static inline bool test_is_float(hr_dtype dtype)
-{
-    return dtype == HR_F16 || dtype == HR_BF16 || dtype == HR_F32 || dtype == HR_F64;
-}
-
-/* Element i as f64; 64-bit integers lose their low bits. */
-static inline double test_get(const void *data, hr_dtype dtype, uint64_t i)
-{
-    switch (dtype) {
-    case HR_F16:
-        return (double)hr_float_from_half(((const uint16_t *)data)[i]);
-    case HR_BF16:
-        return (double)hr_float_from_bf16(((const uint16_t *)data)[i]);
-    case HR_F32:
-        return (double)((const float *)data)[i];
-    case HR_F64:
-        return ((const double *)data)[i];
-    case HR_I8:
-        return ((const int8_t *)data)[i];
-    case HR_I16:
-        return ((const int16_t *)data)[i];
-    case HR_I32:
-        return ((const int32_t *)data)[i];
-    case HR_I64:
-        return (double)((const int64_t *)data)[i];
-    case HR_U8:
-        return ((const uint8_t *)data)[i];
-    case HR_U16:
-        return ((const uint16_t *)data)[i];
-    case HR_U32:
-        return ((const uint32_t *)data)[i];
-    default:
-        return (double)((const uint64_t *)data)[i];
-    }
-}
-
-/* Random elements: integers over their whole range, floats in −1 … 1. */
-static inline void test_fill(void *data, hr_dtype dtype, uint64_t n, uint64_t seed)
-{
-    uint64_t state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
-    for (uint64_t i = 0; i < n; i++) {
-        const uint64_t r = test_random(&state);
-        const float f = (float)((double)(int64_t)r * 0x1p-63);
-        switch (dtype) {
-        case HR_F16:
-            ((uint16_t *)data)[i] = hr_half_from_float(f);
-            break;
-        case HR_BF16:
-            ((uint16_t *)data)[i] = hr_bf16_from_float(f);
-            break;
-        case HR_F32:
-            ((float *)data)[i] = f;
-            break;
-        case HR_F64:
-            ((double *)data)[i] = (double)(int64_t)r * 0x1p-63;
-            break;
-        default:
-            memcpy((char *)data + i * hr_dtype_bytes(dtype), &r, hr_dtype_bytes(dtype));
-        }
-    }
 }
 
 #endif

@@ -48,7 +48,7 @@ static double plain(const void *data, hr_dtype dtype, image s, const hr_conv2d_p
             if (r < 0 || c < 0) {
                 continue;
             }
-            const double a = test_get(data, dtype, (uint64_t)((r * s.columns + c) * s.channels + ch));
+            const double a = element(data, dtype, (uint64_t)((r * s.columns + c) * s.channels + ch));
             sum += a * p->weight[i * p->columns + j];
             *magnitude += fabs(a * p->weight[i * p->columns + j]);
         }
@@ -79,10 +79,10 @@ static void check(const void *in, const void *out, hr_dtype dtype, image s, cons
         const int64_t y = i / s.channels / s.columns;
         double magnitude;
         double wanted = plain(in, dtype, s, p, y, x, ch, &magnitude);
-        const double found = test_get(out, dtype, (uint64_t)i);
+        const double found = element(out, dtype, (uint64_t)i);
         const double epsilon = dtype == HR_F64 ? 0x1p-52 : 0x1p-23;
         double bound = magnitude * epsilon * (p->rows * p->columns + 1);
-        if (!test_is_float(dtype)) {
+        if (!is_float(dtype)) {
             double low;
             double high;
             range_of(dtype, &low, &high);
@@ -105,7 +105,7 @@ static void random_filter(hr_conv2d_params *p, uint32_t rows, uint32_t columns, 
     p->rows = rows;
     p->columns = columns;
     p->border = border;
-    test_fill(p->weight, HR_F64, (uint64_t)rows * columns, rows * 31 + columns);
+    fill_plain(p->weight, HR_F64, (uint64_t)rows * columns, rows * 31 + columns);
 }
 
 static hr_shape shape_of(image s)
@@ -155,7 +155,7 @@ static void try_size(image s, uint32_t rows, uint32_t columns, hr_border border)
         unsigned char *out = malloc(bytes + 1);
         unsigned char *again = malloc(bytes + 1);
         assert_true(in != NULL && out != NULL && again != NULL);
-        test_fill(in, dtypes[d], n, n + d);
+        fill_plain(in, dtypes[d], n, n + d);
         out[bytes] = 0x5a;
         run_chunks(in, out, dtypes[d], s, &p, s.rows > 0 ? s.rows : 1, 1);
         check(in, out, dtypes[d], s, &p);
@@ -212,8 +212,8 @@ static void integers_do_not_depend_on_the_vector_units(void **state)
     enum { COLUMNS = 203, ROWS = 9, TAPS = 25 };
     float in[ROWS][COLUMNS + 4];
     float weight[TAPS];
-    test_fill(in, HR_F32, sizeof in / sizeof(float), 5);
-    test_fill(weight, HR_F32, TAPS, 6);
+    fill_plain(in, HR_F32, sizeof in / sizeof(float), 5);
+    fill_plain(weight, HR_F32, TAPS, 6);
     const void *row[ROWS];
     float first[4][COLUMNS];
     float other[4][COLUMNS];

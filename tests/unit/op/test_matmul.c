@@ -61,11 +61,11 @@ static void check(const product_case *t, const void *a, const void *b, const voi
             double magnitude = 0;
             for (uint64_t p = 0; p < t->k; p++) {
                 const double term =
-                    test_get(a, t->dtype, i * (t->k + t->padding) + p) * test_get(b, t->dtype, p * ldb + j);
+                    element(a, t->dtype, i * (t->k + t->padding) + p) * element(b, t->dtype, p * ldb + j);
                 wanted += term;
                 magnitude += fabs(term);
             }
-            const double found = test_get(c, t->dtype, i * ldb + j);
+            const double found = element(c, t->dtype, i * ldb + j);
             const double epsilon = t->dtype == HR_F64 ? 0x1p-52 : 0x1p-23;
             const double bound =
                 magnitude * epsilon * (8 + sqrt((double)t->k)) + half_place(t->dtype, wanted);
@@ -90,15 +90,15 @@ static void try_case(product_case t)
     char *c = malloc(c_count * size + 1);
     void *accumulator = malloc(t.m * t.n * 4 + 1);
     assert_true(a != NULL && b != NULL && c != NULL && accumulator != NULL);
-    test_fill(a, t.dtype, a_count, 1);
-    test_fill(b, t.dtype, b_count, 2);
+    fill_plain(a, t.dtype, a_count, 1);
+    fill_plain(b, t.dtype, b_count, 2);
     /* NaN everywhere: what is not set shows, and so does padding that is touched. */
     memset(c, 0xff, c_count * size);
     launch_panels(&t, a, b, c, size == 2 ? accumulator : NULL);
     check(&t, a, b, c);
     for (uint64_t i = 0; i < t.m; i++) {
         for (uint64_t j = t.n; j < t.n + t.padding; j++) {
-            assert_true(isnan(test_get(c, t.dtype, i * (t.n + t.padding) + j)));
+            assert_true(isnan(element(c, t.dtype, i * (t.n + t.padding) + j)));
         }
     }
     free(a);
@@ -143,8 +143,8 @@ static void threads_do_not_change_the_bits(void **state)
     static float b[K * N];
     static float c[M * N];
     static float again[M * N];
-    test_fill(a, HR_F32, M * K, 1);
-    test_fill(b, HR_F32, K * N, 2);
+    fill_plain(a, HR_F32, M * K, 1);
+    fill_plain(b, HR_F32, K * N, 2);
     product_case t = {HR_F32, M, N, K, K, 0, 1};
     launch_panels(&t, (const char *)a, (const char *)b, (char *)c, NULL);
     t.threads = 7;

@@ -61,12 +61,12 @@ static void float_sums_are_near_the_exact_sum_and_the_same_in_any_chunks(void **
             const uint64_t n = lengths[l];
             void *data = malloc(n * 8 + 1);
             assert_non_null(data);
-            test_fill(data, floats[d], n, n + d);
+            fill_plain(data, floats[d], n, n + d);
             long double exact = 0;
             double magnitude = 0;
             for (uint64_t i = 0; i < n; i++) {
-                exact += (long double)test_get(data, floats[d], i);
-                magnitude += fabs(test_get(data, floats[d], i));
+                exact += (long double)element(data, floats[d], i);
+                magnitude += fabs(element(data, floats[d], i));
             }
             const hr_result whole = reduced("sum", data, floats[d], n, n + 1, 1);
             assert_int_equal(whole.kind, HR_RESULT_F64);
@@ -90,7 +90,7 @@ static void float_sums_have_the_bits_of_the_described_order(void **state)
     (void)state;
     enum { N = 5 * HR_SUM_BLOCK + 77 };
     static float data[N];
-    test_fill(data, HR_F32, N, 3);
+    fill_plain(data, HR_F32, N, 3);
     hr_exact_sum sum;
     memset(&sum, 0, sizeof sum);
     for (int block = 0; block < N; block += HR_SUM_BLOCK) {
@@ -140,7 +140,7 @@ static void integer_sums_are_exact(void **state)
     static unsigned char data[N * 8];
     for (int d = HR_I8; d < HR_DTYPE_COUNT; d++) {
         const hr_dtype dtype = (hr_dtype)d;
-        test_fill(data, dtype, N, (uint64_t)d);
+        fill_plain(data, dtype, N, (uint64_t)d);
         uint64_t wanted = 0;
         for (int i = 0; i < N; i++) {
             /* 64-bit ones small enough that the total fits. */
@@ -151,7 +151,7 @@ static void integer_sums_are_exact(void **state)
                 ((uint64_t *)(void *)data)[i] >>= 20;
                 wanted += ((uint64_t *)(void *)data)[i];
             } else {
-                wanted += (uint64_t)(int64_t)test_get(data, dtype, (uint64_t)i);
+                wanted += (uint64_t)(int64_t)element(data, dtype, (uint64_t)i);
             }
         }
         const bool is_signed = dtype <= HR_I64;
@@ -190,7 +190,7 @@ static void checksums_are_the_same_in_any_chunks(void **state)
     enum { N = 1000003 };
     unsigned char *data = malloc(N);
     assert_non_null(data);
-    test_fill(data, HR_U8, N, 9);
+    fill_plain(data, HR_U8, N, 9);
     /* Bit by bit, from the definition. */
     uint32_t crc = 0xffffffffu;
     for (size_t i = 0; i < N; i++) {

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ops.h"
+/* Elements of any dtype by the definition of its format, and arrays filled with them. */
+#ifndef HR_TESTS_SUPPORT_ELEMENTS_H
+#define HR_TESTS_SUPPORT_ELEMENTS_H
+
+#include <headrace/dtype.h>
 
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
-bool is_float(hr_dtype dtype)
+static inline bool is_float(hr_dtype dtype)
 {
     return dtype == HR_F16 || dtype == HR_BF16 || dtype == HR_F32 || dtype == HR_F64;
 }
 
-static double small_float(uint16_t bits, int exponent_bits, int fraction_bits)
+static inline double small_float(uint16_t bits, int exponent_bits, int fraction_bits)
 {
     const int bias = (1 << (exponent_bits - 1)) - 1;
     const int exponent = bits >> fraction_bits & ((1 << exponent_bits) - 1);
@@ -25,7 +30,8 @@ static double small_float(uint16_t bits, int exponent_bits, int fraction_bits)
     return bits >> 15 != 0 ? -value : value;
 }
 
-double element(const void *data, hr_dtype dtype, uint64_t i)
+/* Element i as f64; wide integers lose their low bits. */
+static inline double element(const void *data, hr_dtype dtype, uint64_t i)
 {
     switch (dtype) {
     case HR_F16:
@@ -56,7 +62,7 @@ double element(const void *data, hr_dtype dtype, uint64_t i)
 }
 
 /* f16 and bf16 are cut off, not rounded: for test data that is as good. */
-void set_element(void *data, hr_dtype dtype, uint64_t i, double value)
+static inline void set_element(void *data, hr_dtype dtype, uint64_t i, double value)
 {
     if (dtype == HR_F64) {
         ((double *)data)[i] = value;
@@ -83,7 +89,8 @@ void set_element(void *data, hr_dtype dtype, uint64_t i, double value)
     }
 }
 
-static uint64_t next(uint64_t *state)
+/* xorshift: the same numbers in each run. */
+static inline uint64_t next_random(uint64_t *state)
 {
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -91,12 +98,13 @@ static uint64_t next(uint64_t *state)
     return *state;
 }
 
-void fill_plain(void *data, hr_dtype dtype, uint64_t n, uint64_t seed)
+/* Floats in -1 ... 1, integers over their whole range. */
+static inline void fill_plain(void *data, hr_dtype dtype, uint64_t n, uint64_t seed)
 {
     uint64_t state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
     const uint64_t bytes = hr_dtype_bytes(dtype);
     for (uint64_t i = 0; i < n; i++) {
-        const uint64_t r = next(&state);
+        const uint64_t r = next_random(&state);
         if (is_float(dtype)) {
             set_element(data, dtype, i, (double)(int64_t)r * 0x1p-63);
         } else {
@@ -105,7 +113,8 @@ void fill_plain(void *data, hr_dtype dtype, uint64_t n, uint64_t seed)
     }
 }
 
-void fill_awkward(void *data, hr_dtype dtype, uint64_t n, uint64_t seed)
+/* Any bits at all, and the values at which something changes: ties, ends of ranges, NaN, infinities, subnormals. */
+static inline void fill_awkward(void *data, hr_dtype dtype, uint64_t n, uint64_t seed)
 {
     static const double values[] = {0.5,
                                     1.5,
@@ -151,7 +160,7 @@ void fill_awkward(void *data, hr_dtype dtype, uint64_t n, uint64_t seed)
     uint64_t state = seed * UINT64_C(0x9e3779b97f4a7c15) + 99;
     const uint64_t bytes = hr_dtype_bytes(dtype);
     for (uint64_t i = 0; i < n; i++) {
-        const uint64_t r = next(&state);
+        const uint64_t r = next_random(&state);
         memcpy((char *)data + i * bytes, &r, bytes);
         if (is_float(dtype) && i % 3 == 0) {
             const uint64_t k = i / 3 % (2 * (sizeof values / sizeof values[0]));
@@ -165,9 +174,12 @@ void fill_awkward(void *data, hr_dtype dtype, uint64_t n, uint64_t seed)
     }
 }
 
-void make_positive(void *data, hr_dtype dtype, uint64_t n)
+/* The magnitudes of floats. */
+static inline void make_positive(void *data, hr_dtype dtype, uint64_t n)
 {
     for (uint64_t i = 0; i < n && is_float(dtype); i++) {
         ((unsigned char *)data)[(i + 1) * hr_dtype_bytes(dtype) - 1] &= 0x7f;
     }
 }
+
+#endif
