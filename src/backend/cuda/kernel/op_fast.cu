@@ -3,6 +3,7 @@
 #include "backend/cuda/kernel/op_fast.h"
 
 #include <cmath>
+#include <cstdint>
 
 namespace
 {
