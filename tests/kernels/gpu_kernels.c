@@ -16,9 +16,10 @@ typedef struct family {
     void (*check)(harness *h);
 } family;
 
-static const family families[] = {{"copy", check_copy},       {"scale", check_scale},
-                                  {"conv2d", check_conv2d},   {"transpose", check_transpose},
-                                  {"stencil", check_stencil}, {"matmul", check_matmul}};
+static const family families[] = {
+    {"copy", check_copy},           {"scale", check_scale},     {"conv2d", check_conv2d},
+    {"transpose", check_transpose}, {"stencil", check_stencil}, {"matmul", check_matmul},
+    {"histogram", check_histogram}, {"reduce", check_reduce},   {"repeat", check_repeat}};
 
 static void print_row(void *user, const hr_bench_row *row)
 {

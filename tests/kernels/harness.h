@@ -11,7 +11,6 @@
 
 typedef struct harness {
     bool small;  /* few and small cases, for a checker that slows everything down */
-    int repeats; /* of each pipelined kernel, with changing data; 0: none */
     int cases, refused, failed;
     uint64_t seed;
 } harness;
@@ -48,5 +47,8 @@ void check_conv2d(harness *h);
 void check_transpose(harness *h);
 void check_stencil(harness *h);
 void check_matmul(harness *h);
+void check_histogram(harness *h);
+void check_reduce(harness *h);
+void check_repeat(harness *h);
 
 #endif

@@ -346,7 +346,7 @@ class tile_ring<mechanism::group, Stages, T, Rows, Columns, Scope, Pitch>
         const auto bytes = static_cast<std::size_t>(clip.piece_columns()) * sizeof(T);
         auto group = Scope::copy_group();
         /* Each call is a commit of its own, so that there are as many calls as rows, empty ones too. */
-#pragma unroll
+#pragma unroll 4
         for (int r = 0; r < Rows; r++) {
             const bool inside = r >= clip.row_begin && r < clip.row_end;
             cooperative_groups::memcpy_async(group, &tile[r][clip.column_begin], source + r * p.pitch,
@@ -358,7 +358,7 @@ class tile_ring<mechanism::group, Stages, T, Rows, Columns, Scope, Pitch>
     }
     __device__ void skip()
     {
-#pragma unroll
+#pragma unroll 4
         for (int r = 0; r < Rows; r++) {
             __pipeline_commit();
         }

@@ -14,6 +14,7 @@ typedef struct hr_kbench {
     const hr_bench_options *options;
     bool quick;
     float *pattern;
+    uint16_t *halves; /* the pattern in bf16, made when first needed */
     cudaStream_t stream;
     cudaEvent_t begin, end;
     uint64_t seed;
@@ -30,6 +31,7 @@ typedef struct hr_kbench_case {
     uint64_t out_bytes;
     double bytes, flops; /* of one launch; flops 0: reported as bytes; both 0: as time */
     int launches;        /* a batch; 0: 10 */
+    int steps;           /* the time is reported over these; 0: 1 */
     bool plain;          /* the name stands alone, without the mechanism's */
     const char *vs;
     double vs_value;
@@ -44,6 +46,8 @@ hr_status hr_kbench_every(hr_kbench *b, hr_kbench_case *c, const hr_mechanism *m
 /* Device memory, filled with the pattern if `random`. Give back with cudaFree. */
 hr_status hr_kbench_take(hr_kbench *b, void **device, uint64_t bytes, bool random, hr_error *error);
 void hr_kbench_fill(hr_kbench *b, void *device, uint64_t bytes, hr_status *status, hr_error *error);
+/* Device memory filled with `count` values of the pattern in bf16. */
+hr_status hr_kbench_fill_halves(hr_kbench *b, void *device, uint64_t count, hr_error *error);
 uint64_t hr_kbench_random(hr_kbench *b, uint64_t below);
 
 /* The suites, in the order in which they run; ends with a null. */

@@ -234,8 +234,14 @@ static hr_status conv2d_case(hr_kbench *b, hr_kernel_conv2d_args *a, const char 
                         .vs = "device copy",
                         .vs_value = b->copy_gbps};
     c.bytes = 2.0 * (double)c.out_bytes;
-    return hr_kbench_every(b, &c, all, all_count, error);
+    static const hr_mechanism clusters[] = {HR_MECHANISM_STAS, HR_MECHANISM_CLUSTER};
+    hr_status status = hr_kbench_every(b, &c, all, all_count, error);
+    return status != HR_OK || a->dtype != HR_F32 || a->separable ? status
+                                                                 : hr_kbench_every(b, &c, clusters, 2, error);
 }
+
+/* Weights as those of the usual filters: integers over a power of two. */
+static const float gauss3[9] = {0.0625F, 0.125F, 0.0625F, 0.125F, 0.25F, 0.125F, 0.0625F, 0.125F, 0.0625F};
 
 hr_status hr_kbench_conv2d(hr_kbench *b, hr_error *error)
 {
@@ -261,6 +267,14 @@ hr_status hr_kbench_conv2d(hr_kbench *b, hr_error *error)
         snprintf(name, sizeof name, "conv2d %s %ux%u%s", hr_dtype_name(a.dtype), a.edge, a.edge,
                  a.separable ? " separable" : "");
         status = conv2d_case(b, &a, name, error);
+    }
+    if (status == HR_OK) {
+        a.edge = 3;
+        a.dtype = HR_U8;
+        a.separable = 0;
+        a.weights = gauss3;
+        a.src_pitch_bytes = a.dst_pitch_bytes = side;
+        status = conv2d_case(b, &a, "conv2d u8 3x3 gauss", error);
     }
     (void)cudaFree(a.dst);
     (void)cudaFree(src);

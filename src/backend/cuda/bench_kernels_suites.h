@@ -9,5 +9,9 @@ hr_status hr_kbench_copy(hr_kbench *b, hr_error *error); /* first: it finds copy
 hr_status hr_kbench_intensity(hr_kbench *b, hr_error *error);
 hr_status hr_kbench_conv2d(hr_kbench *b, hr_error *error);
 hr_status hr_kbench_transpose(hr_kbench *b, hr_error *error);
+hr_status hr_kbench_stencil(hr_kbench *b, hr_error *error);
+hr_status hr_kbench_products(hr_kbench *b, hr_error *error);
+hr_status hr_kbench_gather(hr_kbench *b, hr_error *error); /* histogram, reduction */
+hr_status hr_kbench_latency(hr_kbench *b, hr_error *error);
 
 #endif

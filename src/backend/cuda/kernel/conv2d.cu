@@ -11,8 +11,9 @@ using namespace headrace::kernel;
 namespace
 {
 
-constexpr hr_mechanism order[] = {HR_MECHANISM_TMA,  HR_MECHANISM_LDGSTS,  HR_MECHANISM_GROUP,
-                                  HR_MECHANISM_BULK, HR_MECHANISM_BARRIER, HR_MECHANISM_SYNC};
+constexpr hr_mechanism order[] = {HR_MECHANISM_TMA,     HR_MECHANISM_BULK,    HR_MECHANISM_LDGSTS,
+                                  HR_MECHANISM_BARRIER, HR_MECHANISM_CLUSTER, HR_MECHANISM_STAS,
+                                  HR_MECHANISM_GROUP,   HR_MECHANISM_SYNC};
 
 constexpr uint64_t most_edge = INT32_MAX - 4096; /* rows and columns are counted in 32 bits, halos included */
 
@@ -56,20 +57,67 @@ hr_status check(const hr_kernel_conv2d_args *a, hr_error *error)
     return HR_OK;
 }
 
+/* Weights that are integers of at most seven bits over a power of two, four a word: true, and the scale out.
+ */
+bool integer_weights(const hr_kernel_conv2d_args *a, conv_plan *plan)
+{
+    const unsigned words = (a->edge + 3) / 4, count = a->edge * a->edge;
+    for (int shift = 0; shift <= 14; shift++) {
+        const bool all = std::all_of(a->weights, a->weights + count, [&](float weight) {
+            const float w = std::ldexp(weight, shift);
+            return w == std::nearbyint(w) && std::fabs(w) <= 127;
+        });
+        if (!all) {
+            continue;
+        }
+        std::fill(plan->words, plan->words + 14, 0);
+        for (unsigned i = 0; i < count; i++) {
+            const unsigned byte =
+                static_cast<unsigned char>(static_cast<int>(std::ldexp(a->weights[i], shift)));
+            int *const word = &plan->words[i / a->edge * words + i % a->edge / 4];
+            *word = static_cast<int>(static_cast<unsigned>(*word) | byte << 8 * (i % a->edge % 4));
+        }
+        plan->job.scale = std::ldexp(1.0F, -shift);
+        return true;
+    }
+    return false;
+}
+
+struct block_shape {
+    uint64_t columns, rows; /* of the output */
+    uint32_t box[2];        /* of the tensor map */
+};
+
+template <class T> block_shape block_of(uint32_t edge)
+{
+    const auto of = [](auto shape) {
+        return block_shape{static_cast<uint64_t>(shape.strip),
+                           static_cast<uint64_t>(shape.rows),
+                           {static_cast<uint32_t>(shape.columns / shape.map_pixels),
+                            static_cast<uint32_t>(shape.tile_rows)}};
+    };
+    return edge == 3 ? of(conv_shape<T, 3>()) : edge == 5 ? of(conv_shape<T, 5>()) : of(conv_shape<T, 7>());
+}
+block_shape block_of(const hr_kernel_conv2d_args *a)
+{
+    return a->dtype == HR_U8 ? block_of<unsigned char>(a->edge) : block_of<float>(a->edge);
+}
+
 bool make_map(const hr_kernel_conv2d_args *a, CUtensorMap *map, char *reason)
 {
     hr_tensor t = {};
     const bool bytes = a->dtype == HR_U8;
-    const uint32_t together = bytes ? conv_tile<unsigned char>::map_pixels : 1;
+    const uint32_t together = bytes ? conv_shape<unsigned char, 3>::map_pixels : 1;
+    const block_shape block = block_of(a);
     t.type = bytes ? CU_TENSOR_MAP_DATA_TYPE_UINT64 : CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
     t.rank = 2;
     t.base = a->src;
     t.extent[0] = (a->columns + together - 1) / together;
     t.extent[1] = a->src_rows;
     t.stride_bytes[1] = a->src_pitch_bytes;
-    t.box[0] = (bytes ? conv_tile<unsigned char>::columns : conv_tile<float>::columns) / together;
-    t.box[1] = static_cast<uint32_t>(conv_rows_each(static_cast<int>(a->edge)));
-    t.promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_256B;
+    t.box[0] = block.box[0];
+    t.box[1] = block.box[1];
+    t.promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_128B;
     return hr_tensor_map_make(&t, map, reason) != 0;
 }
 
@@ -81,6 +129,11 @@ bool fits(const hr_kernel_conv2d_args *a, const chip &c, hr_mechanism m, CUtenso
     }
     if (a->separable && m != HR_MECHANISM_SYNC && m != HR_MECHANISM_LDGSTS && m != HR_MECHANISM_TMA) {
         std::snprintf(reason, sizeof reason, "a separable kernel runs by sync, ldgsts and tma");
+        return false;
+    }
+    if ((m == HR_MECHANISM_STAS || m == HR_MECHANISM_CLUSTER) && (a->dtype != HR_F32 || a->separable)) {
+        std::snprintf(reason, sizeof reason,
+                      "the exchange of halos is done for f32 kernels that are not separable");
         return false;
     }
     if (m == HR_MECHANISM_SYNC) {
@@ -127,19 +180,6 @@ void scale_weights(const hr_kernel_conv2d_args *a, conv_plan *plan)
     plan->job.scale = std::ldexp(1.0F, 149 - up);
 }
 
-/* Rows a warp: enough strips and segments to fill the chip a few times, long enough that the halo is small.
- */
-uint64_t rows_for(const hr_kernel_conv2d_args *a, uint64_t blocks_across, const chip &c)
-{
-    if (a->tuning != nullptr && a->tuning->rows > 0) {
-        return a->tuning->rows;
-    }
-    const uint64_t wanted = std::max<uint64_t>(1, static_cast<uint64_t>(c.sms) * 24 / blocks_across);
-    const uint64_t rows =
-        std::clamp<uint64_t>((a->dst_rows + wanted - 1) / wanted, 16, a->edge == 7 ? 64 : 16);
-    return std::max(rows, (a->dst_rows + 65534) / 65535);
-}
-
 } // namespace
 
 extern "C" hr_status hr_kernel_conv2d(const hr_kernel_conv2d_args *a, hr_mechanism m, cudaStream_t stream,
@@ -156,6 +196,18 @@ extern "C" hr_status hr_kernel_conv2d(const hr_kernel_conv2d_args *a, hr_mechani
         return status;
     }
     const auto size = static_cast<long long>(hr_dtype_bytes(a->dtype));
+    const block_shape block = block_of(a);
+    const uint64_t across = (a->columns + block.columns - 1) / block.columns;
+    const uint64_t blocks = across * ((a->dst_rows + block.rows - 1) / block.rows);
+    if (blocks > INT32_MAX) {
+        return hr_fail(error, HR_E_RANGE,
+                       "conv2d: %llu × %llu needs %llu blocks, a launch has at most 2^31 − 1",
+                       static_cast<unsigned long long>(a->dst_rows),
+                       static_cast<unsigned long long>(a->columns), static_cast<unsigned long long>(blocks));
+    }
+    plan.blocks = static_cast<unsigned>(blocks);
+    plan.at_once = a->tuning != nullptr ? a->tuning->blocks_per_sm : 0;
+    plan.device = c;
     plan.job.src = a->src;
     plan.job.dst = a->dst;
     plan.job.src_pitch = static_cast<long long>(a->src_pitch_bytes) / size;
@@ -166,31 +218,28 @@ extern "C" hr_status hr_kernel_conv2d(const hr_kernel_conv2d_args *a, hr_mechani
     plan.job.src_rows = static_cast<int>(a->src_rows);
     plan.job.dst_first = static_cast<int>(a->dst_first);
     plan.job.dst_rows = static_cast<int>(a->dst_rows);
-    const uint64_t across =
-        conv_warps * (a->dtype == HR_U8 ? conv_tile<unsigned char>::strip : conv_tile<float>::strip);
-    const uint64_t blocks_across = (a->columns + across - 1) / across;
-    plan.job.rows = static_cast<int>(rows_for(a, blocks_across, c));
+    plan.job.across = static_cast<int>(across);
     plan.job.border = static_cast<int>(a->border);
-    const auto lane_bytes = static_cast<std::uintptr_t>(a->dtype == HR_U8 ? 8 : 16);
-    plan.job.vector_store =
-        (reinterpret_cast<std::uintptr_t>(a->dst) | static_cast<std::uintptr_t>(a->dst_pitch_bytes)) %
-            lane_bytes ==
-        0;
+    const uintptr_t lane_bytes = a->dtype == HR_U8 ? 8 : 16;
+    plan.job.vector_store = (reinterpret_cast<uintptr_t>(a->dst) | a->dst_pitch_bytes) % lane_bytes == 0;
     scale_weights(a, &plan);
-    plan.grid = dim3(static_cast<unsigned>(blocks_across),
-                     static_cast<unsigned>((a->dst_rows + plan.job.rows - 1) / plan.job.rows));
-    plan.stages = a->tuning != nullptr ? a->tuning->variant : 0;
     return with_mechanism(
         "conv2d", m, order, sizeof order / sizeof *order, a->used, error,
         [&](hr_mechanism k, char(&reason)[HR_TENSOR_REASON_BYTES]) {
             return fits(a, c, k, &plan.map, reason);
         },
         [&](hr_mechanism k) {
-            if (a->dtype == HR_U8) {
-                return a->separable ? conv2d_u8_separable(plan, a->edge, k, stream, error)
-                                    : conv2d_u8(plan, a->edge, k, stream, error);
+            if (a->separable) {
+                return conv2d_separable(plan, a->dtype, a->edge, k, stream, error);
             }
-            return a->separable ? conv2d_f32_separable(plan, a->edge, k, stream, error)
-                                : conv2d_f32(plan, a->edge, k, stream, error);
+            if (k == HR_MECHANISM_STAS || k == HR_MECHANISM_CLUSTER) {
+                return conv2d_cluster(plan, a->edge, k, stream, error);
+            }
+            if (a->dtype == HR_F32) {
+                return conv2d_f32(plan, a->edge, k, stream, error);
+            }
+            const bool few = k == HR_MECHANISM_SYNC || k == HR_MECHANISM_LDGSTS || k == HR_MECHANISM_TMA;
+            return few && integer_weights(a, &plan) ? conv2d_u8_integers(plan, a->edge, k, stream, error)
+                                                    : conv2d_u8(plan, a->edge, k, stream, error);
         });
 }

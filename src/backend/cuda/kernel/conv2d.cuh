@@ -1,41 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * 2-D correlation, a warp walking down a strip of 128 columns.
- *
- * Each input row is read from shared memory once: it adds to the `Edge` output rows that it reaches, whose
- * sums live in registers and take turns (output row o has slot o mod Edge). So the shared-memory traffic does
- * not grow with the filter, and what limits is the device memory or, at 7×7, the multiply-adds. A stage of
- * the ring holds Edge rows, which makes every slot a compile-time constant.
+ * 2-D correlation. A block of four warps brings a tile of 128 columns (256 of bytes) with its halo into
+ * shared memory, once; each warp makes some of its rows. Every row of the tile is read once a warp and added
+ * to the output rows that it reaches, whose sums are in registers: everything is unrolled, so that no
+ * multiply-add is wasted, and shared memory is read 16 bytes at a time. One tile a block: with many small
+ * blocks in the order of addresses the memory is faster than with few that walk, and the blocks of a
+ * multiprocessor overlap each other's copies and sums.
  *
  * u8 pixels become floats without a conversion: the byte is put into the low bits of a float, which then is
  * the subnormal b · 2^-149, and the weights carry the scale (the host picks a power of two). The products are
- * normal numbers, so nothing is lost; the scale goes out in one multiplication a pixel.
+ * normal numbers, so nothing is lost; the scale goes out in one multiplication a pixel. Where all weights are
+ * small integers over a power of two, as those of the usual filters are, four products at a time are made by
+ * dp4a instead, exactly.
  */
 #ifndef HEADRACE_CUDA_CONV2D_CUH
 #define HEADRACE_CUDA_CONV2D_CUH
 
 #include "launch.cuh"
 
+#include <type_traits>
+
 namespace headrace::kernel
 {
 
 constexpr int conv_warps = 4;
 
-/* How a warp's strip of one dtype is laid out: pixels a lane, and one 16-byte piece of halo on each side. */
-template <class T> struct conv_tile {
-    static constexpr int lane_pixels = sizeof(T) == 1 ? 8 : 4;
-    static constexpr int strip = 32 * lane_pixels;
-    static constexpr int pad = 16 / static_cast<int>(sizeof(T));
+enum class conv_math {
+    floats,
+    separable, /* the column factor's weights, then the row factor's */
+    integers   /* u8: weights · 2^shift, four a word */
+};
+
+/* How the tile of one dtype and filter is laid out. */
+template <class T, int Edge> struct conv_shape {
+    static constexpr int radius = Edge / 2;
+    static constexpr int pixels = sizeof(T) == 1 ? 8 : 4; /* a lane, side by side */
+    static constexpr int strip = 32 * pixels;             /* output columns a block */
+    static constexpr int pad = 16 / int(sizeof(T)); /* columns of halo on each side: one 16-byte piece */
     static constexpr int columns = strip + 2 * pad;
+    static constexpr int rows_each = sizeof(T) == 1 && Edge > 3 ? 4 : 8; /* output rows a warp */
+    static constexpr int rows = conv_warps * rows_each;
+    static constexpr int tile_rows = rows + 2 * radius;
     /* A tensor map's box has at most 256 elements an edge, so bytes travel eight at a time. */
     static constexpr int map_pixels = sizeof(T) == 1 ? 8 : 1;
 };
-
-/* Rows a stage of the ring: a multiple of the filter's edge. */
-__host__ __device__ constexpr int conv_rows_each(int edge)
-{
-    return edge == 3 ? 6 : edge;
-}
 
 struct conv_job {
     const void *src;
@@ -44,15 +52,19 @@ struct conv_job {
     int image_rows, columns;
     int src_first, src_rows;
     int dst_first, dst_rows;
-    int rows; /* output rows a warp */
+    int across; /* blocks side by side */
     int border;
     bool vector_store;
     float scale; /* out of u8's scaled sums */
 };
 
 /* In the kernel's constant bank, so that a multiply-add reads its weight from there. */
-template <int Edge, bool Separable> struct conv_weights {
-    float w[Separable ? 2 * Edge : Edge * Edge];
+template <int Edge, conv_math Math> struct conv_weights {
+    float w[Math == conv_math::separable ? 2 * Edge : Edge * Edge];
+};
+template <int Edge> struct conv_weights<Edge, conv_math::integers> {
+    static constexpr int words = (Edge + 3) / 4;
+    int w[Edge * words];
 };
 
 /* Where the border rule finds an index outside 0 … n − 1; below 0 where it says zero. */
@@ -75,40 +87,38 @@ __device__ inline int conv_reach(int i, int n, int border)
 
 /*
  * Puts what the border rule says into the part of a tile that lies outside the image and that an output
- * reads. The tile's corner is at (row, column) of the source plane. Beside the image that is a few columns,
- * which one pass of the lanes covers: the warps at the sides must not be much slower than the others, or the
- * launch waits for them.
+ * reads; by all threads of the block. The tile's corner is at (row, column) of the source plane.
  */
-template <int Radius, class T, int Rows, int Columns>
-__device__ __noinline__ void conv_border(T (&tile)[Rows][Columns], const conv_job &job, int row, int column)
+template <class Shape, class T>
+__device__ __noinline__ void conv_border(T *tile, const conv_job &job, int row, int column)
 {
-    constexpr int pad = conv_tile<T>::pad;
+    constexpr int Rows = Shape::tile_rows, Columns = Shape::columns;
     const int top = row + job.src_first, end = job.columns - column;
     const bool rows_outside = top < 0 || top + Rows > job.image_rows;
-    const int lane = static_cast<int>(threadIdx.x % 32);
     const auto put = [&](int y, int x) {
         const int r = conv_reach(top + y, job.image_rows, job.border);
         const int c = conv_reach(column + x, job.columns, job.border);
         int from = r - job.src_first;
         from = from < 0 ? 0 : from >= job.src_rows ? job.src_rows - 1 : from;
-        tile[y][x] = r < 0 || c < 0 ? T{} : static_cast<const T *>(job.src)[from * job.src_pitch + c];
+        tile[y * Columns + x] =
+            r < 0 || c < 0 ? T{} : static_cast<const T *>(job.src)[from * job.src_pitch + c];
     };
+    constexpr int left = Shape::pad - Shape::radius, right = Columns - left; /* what outputs read */
     if (rows_outside) {
-        constexpr int wide = Columns - 2 * (pad - Radius);
-        for (int i = lane; i < Rows * wide; i += 32) {
-            const int y = i / wide, x = pad - Radius + i % wide;
+        for (int i = threadIdx.x; i < Rows * (right - left); i += blockDim.x) {
+            const int y = i / (right - left), x = left + i % (right - left);
             if (top + y < 0 || top + y >= job.image_rows || column + x < 0 || x >= end) {
                 put(y, x);
             }
         }
         return;
     }
-    for (int i = lane; i < Rows * Radius; i += 32) {
-        const int y = i / Radius, k = i % Radius;
+    for (int i = threadIdx.x; i < Rows * Shape::radius; i += blockDim.x) {
+        const int y = i / Shape::radius, k = i % Shape::radius;
         if (column < 0) {
-            put(y, pad - Radius + k);
+            put(y, left + k);
         }
-        if (end + k < Columns - pad + Radius) {
+        if (end + k < right) {
             put(y, end + k);
         }
     }
@@ -127,12 +137,21 @@ __device__ inline void conv_window(float (&x)[4 + 2 * Radius], const float *row,
         x[i] = all[4 - Radius + i];
     }
 }
-template <int Radius>
-__device__ inline void conv_window(float (&x)[8 + 2 * Radius], const unsigned char *row, int lane)
+/* The sixteen bytes around a lane's eight pixels: four on each side. */
+__device__ inline void conv_bytes(unsigned (&w)[4], const unsigned char *row, int lane)
 {
     const auto *words = reinterpret_cast<const unsigned *>(row) + 3 + 2 * lane;
     const uint2 own = *reinterpret_cast<const uint2 *>(words + 1);
-    const unsigned w[4] = {words[0], own.x, own.y, words[3]};
+    w[0] = words[0];
+    w[1] = own.x;
+    w[2] = own.y;
+    w[3] = words[3];
+}
+template <int Radius>
+__device__ inline void conv_window(float (&x)[8 + 2 * Radius], const unsigned char *row, int lane)
+{
+    unsigned w[4];
+    conv_bytes(w, row, lane);
 #pragma unroll
     for (int i = 0; i < 8 + 2 * Radius; i++) {
         const int byte = 4 - Radius + i;
@@ -151,7 +170,7 @@ __device__ inline unsigned conv_pixel(float sum, float scale)
 __device__ inline void conv_store(float *at, const float (&sum)[4], bool whole, int left, float)
 {
     if (whole) {
-        __stcs(reinterpret_cast<float4 *>(at), make_float4(sum[0], sum[1], sum[2], sum[3]));
+        *reinterpret_cast<float4 *>(at) = make_float4(sum[0], sum[1], sum[2], sum[3]);
         return;
     }
 #pragma unroll
@@ -176,7 +195,7 @@ __device__ inline void conv_store(unsigned char *at, const float (&sum)[8], bool
             const unsigned high = __byte_perm(out[4 * h + 2], out[4 * h + 3], 0x0040);
             half[h] = __byte_perm(low, high, 0x5410);
         }
-        __stcs(reinterpret_cast<uint2 *>(at), make_uint2(half[0], half[1]));
+        *reinterpret_cast<uint2 *>(at) = make_uint2(half[0], half[1]);
         return;
     }
 #pragma unroll
@@ -187,134 +206,160 @@ __device__ inline void conv_store(unsigned char *at, const float (&sum)[8], bool
     }
 }
 
-/* One input row's share of the sums. `Turn` is the row's index mod Edge. */
-template <int Edge, bool Separable, int Turn, int Pixels>
-__device__ inline void conv_add_row(float (&sum)[Edge][Pixels], const float (&x)[Pixels + Edge - 1],
-                                    const conv_weights<Edge, Separable> &weights)
-{
-    float across[Pixels];
-    if constexpr (Separable) {
+/* One row of the tile, in the form in which it is added: floats, or for the separable kernel already filtered
+ * across, or words of four neighbouring bytes. */
+template <class T, int Edge, conv_math Math> struct conv_row {
+    using shape = conv_shape<T, Edge>;
+    float x[shape::pixels + 2 * shape::radius];
+
+    __device__ conv_row(const T *row, int lane, const conv_weights<Edge, Math> &weights)
+    {
+        conv_window<shape::radius>(x, row, lane);
+        if constexpr (Math == conv_math::separable) {
 #pragma unroll
-        for (int p = 0; p < Pixels; p++) {
-            across[p] = x[p] * weights.w[Edge];
+            for (int p = 0; p < shape::pixels; p++) {
+                float across = x[p] * weights.w[Edge];
 #pragma unroll
-            for (int k = 1; k < Edge; k++) {
-                across[p] = fmaf(x[p + k], weights.w[Edge + k], across[p]);
+                for (int k = 1; k < Edge; k++) {
+                    across = fmaf(x[p + k], weights.w[Edge + k], across);
+                }
+                x[p] = across;
             }
         }
     }
+    /* Row ky of the filter; ky = 0 sets the sum. */
+    __device__ void add(float (&sum)[shape::pixels], int ky, const conv_weights<Edge, Math> &weights) const
+    {
 #pragma unroll
-    for (int ky = 0; ky < Edge; ky++) {
-        float(&to)[Pixels] = sum[(Turn - ky + Edge) % Edge];
-#pragma unroll
-        for (int p = 0; p < Pixels; p++) {
-            if constexpr (Separable) {
-                to[p] = ky == 0 ? across[p] * weights.w[0] : fmaf(across[p], weights.w[ky], to[p]);
+        for (int p = 0; p < shape::pixels; p++) {
+            if constexpr (Math == conv_math::separable) {
+                sum[p] = ky == 0 ? x[p] * weights.w[0] : fmaf(x[p], weights.w[ky], sum[p]);
             } else {
 #pragma unroll
                 for (int kx = 0; kx < Edge; kx++) {
                     const float w = weights.w[ky * Edge + kx];
-                    to[p] = ky == 0 && kx == 0 ? x[p] * w : fmaf(x[p + kx], w, to[p]);
+                    sum[p] = ky == 0 && kx == 0 ? x[p] * w : fmaf(x[p + kx], w, sum[p]);
                 }
             }
         }
     }
-}
+};
+template <int Edge> struct conv_row<unsigned char, Edge, conv_math::integers> {
+    using shape = conv_shape<unsigned char, Edge>;
+    static constexpr int words = conv_weights<Edge, conv_math::integers>::words;
+    unsigned x[words][shape::pixels];
 
-/* The rows of one stage from `Turn` on; done(sum) takes the output row that is complete after each. */
-template <class T, int Edge, bool Separable, int Turn, int Rows, int Pixels, class Tile, class Done>
-__device__ inline void conv_rows(float (&sum)[Edge][Pixels], const Tile &tile, int lane,
-                                 const conv_weights<Edge, Separable> &weights, Done &done)
-{
-    if constexpr (Turn < Rows) {
-        float x[Pixels + Edge - 1];
-        conv_window<Edge / 2>(x, &tile[Turn][0], lane);
-        conv_add_row<Edge, Separable, Turn % Edge>(sum, x, weights);
-        done(sum[(Turn + 1) % Edge]);
-        conv_rows<T, Edge, Separable, Turn + 1, Rows>(sum, tile, lane, weights, done);
-    }
-}
-
-/* Where a warp's complete rows go. Counts from −(Edge − 1): the first rows only fill the sums. */
-template <class T> struct conv_writer {
-    T *at;
-    long long pitch;
-    int row, rows, left;
-    bool whole;
-    float scale;
-
-    __device__ void operator()(const float (&sum)[conv_tile<T>::lane_pixels])
+    __device__ conv_row(const unsigned char *row, int lane, const conv_weights<Edge, conv_math::integers> &)
     {
-        if (static_cast<unsigned>(row) < static_cast<unsigned>(rows)) {
-            conv_store(at, sum, whole, left, scale);
+        unsigned w[4];
+        conv_bytes(w, row, lane);
+#pragma unroll
+        for (int j = 0; j < words; j++) {
+#pragma unroll
+            for (int p = 0; p < shape::pixels; p++) {
+                const int byte = 4 - shape::radius + p + 4 * j; /* past the window the weights are 0 */
+                const unsigned low = w[byte / 4 < 3 ? byte / 4 : 3],
+                               high = w[byte / 4 < 2 ? byte / 4 + 1 : 3];
+                x[j][p] = byte % 4 == 0 ? low : __funnelshift_r(low, high, 8 * (byte % 4));
+            }
         }
-        row++;
-        at += pitch;
+    }
+    __device__ void add(int (&sum)[shape::pixels], int ky,
+                        const conv_weights<Edge, conv_math::integers> &weights) const
+    {
+#pragma unroll
+        for (int p = 0; p < shape::pixels; p++) {
+            int s = ky == 0 ? 0 : sum[p];
+#pragma unroll
+            for (int j = 0; j < words; j++) {
+                asm("dp4a.u32.s32 %0, %1, %2, %0;" : "+r"(s) : "r"(x[j][p]), "r"(weights.w[ky * words + j]));
+            }
+            sum[p] = s;
+        }
     }
 };
 
-template <mechanism M, class T, int Edge, bool Separable, int Stages>
+__device__ inline void conv_store(unsigned char *at, const int (&sum)[8], bool whole, int left, float scale)
+{
+    float wide[8];
+#pragma unroll
+    for (int p = 0; p < 8; p++) {
+        wide[p] = static_cast<float>(sum[p]); /* exact: below 2^24 */
+    }
+    conv_store(at, wide, whole, left, scale);
+}
+
+/* Does the border rule have a say in this tile? Then it is applied, and all threads see it. */
+template <class Shape, class T>
+__device__ inline void conv_fix_border(T *tile, const conv_job &job, int row, int column, bool zeros_came)
+{
+    const bool outside = column < 0 || column + Shape::columns - Shape::pad + Shape::radius > job.columns ||
+                         row + job.src_first < 0 || row + job.src_first + Shape::tile_rows > job.image_rows;
+    if (outside && !(zeros_came && job.border == HR_BORDER_ZERO)) {
+        conv_border<Shape>(tile, job, row, column);
+        __syncthreads();
+    }
+}
+
+/* A warp's rows of the block whose output starts at (out, strip), from a tile that is complete. */
+template <class T, int Edge, conv_math Math>
+__device__ inline void conv_compute(const T *tile, const conv_job &job,
+                                    const conv_weights<Edge, Math> &weights, int out, int strip)
+{
+    using shape = conv_shape<T, Edge>;
+    using sum_type = std::conditional_t<Math == conv_math::integers, int, float>;
+    const int lane = threadIdx.x % 32, own = static_cast<int>(threadIdx.x) / 32 * shape::rows_each;
+    const int rows_left = job.dst_rows - out - own, left = job.columns - strip - lane * shape::pixels;
+    const bool whole = job.vector_store && left >= shape::pixels;
+    if (rows_left <= 0 || left <= 0) {
+        return;
+    }
+    T *at = static_cast<T *>(job.dst) + (out + own) * job.dst_pitch + strip + lane * shape::pixels;
+    sum_type sum[shape::rows_each][shape::pixels];
+#pragma unroll
+    for (int i = 0; i < shape::rows_each + 2 * shape::radius; i++) {
+        const conv_row<T, Edge, Math> here(tile + (own + i) * shape::columns, lane, weights);
+#pragma unroll
+        for (int o = 0; o < shape::rows_each; o++) {
+            if (i - o >= 0 && i - o < Edge) {
+                here.add(sum[o], i - o, weights);
+            }
+        }
+        const int done = i - 2 * shape::radius;
+        if (done >= 0) {
+            if (done < rows_left) {
+                conv_store(at, sum[done], whole, left, job.scale);
+            }
+            at += job.dst_pitch;
+        }
+    }
+}
+
+template <mechanism M, class T, int Edge, conv_math Math>
 __global__ void __launch_bounds__(conv_warps * 32)
-    conv2d(const __grid_constant__ conv_job job,
-           const __grid_constant__ conv_weights<Edge, Separable> weights,
+    conv2d(const __grid_constant__ conv_job job, const __grid_constant__ conv_weights<Edge, Math> weights,
            const __grid_constant__ CUtensorMap map)
 {
     if constexpr (device::compiles(M)) {
-        using scope = device::warp_scope;
-        using shape = conv_tile<T>;
-        constexpr int tile_rows = conv_rows_each(Edge), radius = Edge / 2, pixels = shape::lane_pixels;
-        using ring_type = device::tile_ring<M, Stages, T, tile_rows, shape::columns, scope>;
+        using shape = conv_shape<T, Edge>;
+        using ring_type = device::tile_ring<M, 1, T, shape::tile_rows, shape::columns,
+                                            device::block_scope<conv_warps * 32>>;
         extern __shared__ __align__(128) unsigned char shared[];
-        const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-        const int strip = (static_cast<int>(blockIdx.x) * conv_warps + warp) * shape::strip;
-        const int out_begin = static_cast<int>(blockIdx.y) * job.rows;
-        const int out_rows = min(job.rows, job.dst_rows - out_begin);
-        if (strip >= job.columns) {
-            return;
-        }
-        ring_type ring(reinterpret_cast<typename ring_type::storage *>(shared)[warp]);
-        const device::plane<T> source{static_cast<const T *>(job.src), job.src_pitch, job.src_rows,
-                                      job.columns, &map};
+        ring_type ring(*reinterpret_cast<typename ring_type::storage *>(shared));
+        const int strip = static_cast<int>(blockIdx.x) % job.across * shape::strip;
+        const int out = static_cast<int>(blockIdx.x) / job.across * shape::rows;
+        const int row = out + job.dst_first - job.src_first - shape::radius; /* of the source plane */
         const int column = strip - shape::pad;
-        const int row = out_begin + job.dst_first - job.src_first - radius; /* of the source plane */
-        const int tiles = (out_rows + 2 * radius + tile_rows - 1) / tile_rows;
-        const auto fill = [&](int tile) {
-            if (tile >= tiles) {
-                ring.skip();
-            } else if constexpr (M == mechanism::tma) {
-                ring.fill_box(&map, {column / shape::map_pixels, row + tile * tile_rows});
-            } else {
-                ring.fill(source, row + tile * tile_rows, column);
-            }
-        };
-        for (int i = 0; i < Stages - 1; i++) {
-            fill(i);
+        if constexpr (M == mechanism::tma) {
+            ring.fill_box(&map, {column / shape::map_pixels, row});
+        } else {
+            ring.fill({static_cast<const T *>(job.src), job.src_pitch, job.src_rows, job.columns, nullptr},
+                      row, column);
         }
-        const int left = job.columns - strip - lane * pixels;
-        conv_writer<T> write{static_cast<T *>(job.dst) + strip + lane * pixels +
-                                 (out_begin - 2 * radius) * job.dst_pitch,
-                             job.dst_pitch,
-                             -2 * radius,
-                             out_rows,
-                             left,
-                             job.vector_store && left >= pixels,
-                             job.scale};
+        T *const tile = &ring.wait()[0][0];
         /* Zeros come with the copy, except where the tensor unit brings bytes eight at a time. */
-        const bool fixes = job.border != HR_BORDER_ZERO || (M == mechanism::tma && shape::map_pixels > 1);
-        const bool side = fixes && (column < 0 || strip + shape::strip + radius > job.columns);
-        int above = fixes ? row + job.src_first : 0; /* the image row of the tile's first */
-        const int last = fixes ? job.image_rows - tile_rows : INT32_MAX;
-        float sum[Edge][pixels] = {};
-        for (int tile = 0; tile < tiles; tile++, above += fixes ? tile_rows : 0) {
-            auto &here = ring.wait();
-            fill(tile + Stages - 1);
-            if (side || above < 0 || above > last) {
-                conv_border<radius>(here, job, row + tile * tile_rows, column);
-                ring.touched();
-                scope::sync();
-            }
-            conv_rows<T, Edge, Separable, 0, tile_rows>(sum, here, lane, weights, write);
-        }
+        conv_fix_border<shape>(tile, job, row, column, M != mechanism::tma || shape::map_pixels == 1);
+        conv_compute<T, Edge, Math>(tile, job, weights, out, strip);
     }
 }
 

@@ -13,61 +13,72 @@ namespace headrace::kernel
 struct conv_plan {
     conv_job job;
     float weights[49];
+    int words[14]; /* conv_math::integers */
     CUtensorMap map;
-    dim3 grid;
-    unsigned stages; /* 0: the best */
+    unsigned blocks;
+    unsigned at_once; /* blocks on a multiprocessor; 0: as many as fit */
+    chip device;
 };
 
 hr_status conv2d_f32(const conv_plan &, unsigned edge, hr_mechanism, cudaStream_t, hr_error *);
-hr_status conv2d_f32_separable(const conv_plan &, unsigned edge, hr_mechanism, cudaStream_t, hr_error *);
 hr_status conv2d_u8(const conv_plan &, unsigned edge, hr_mechanism, cudaStream_t, hr_error *);
-hr_status conv2d_u8_separable(const conv_plan &, unsigned edge, hr_mechanism, cudaStream_t, hr_error *);
+/* These two by sync, ldgsts and tma alone, to keep the build short. */
+hr_status conv2d_u8_integers(const conv_plan &, unsigned edge, hr_mechanism, cudaStream_t, hr_error *);
+hr_status conv2d_separable(const conv_plan &, hr_dtype, unsigned edge, hr_mechanism, cudaStream_t,
+                           hr_error *);
 
-template <mechanism M, class T, int Edge, bool Separable>
+/* By stas and cluster: halos exchanged between the blocks of a cluster; f32, not separable. */
+hr_status conv2d_cluster(const conv_plan &, unsigned edge, hr_mechanism, cudaStream_t, hr_error *);
+
+template <mechanism M, class T, int Edge, conv_math Math>
 hr_status conv2d_start(const conv_plan &plan, cudaStream_t stream, hr_error *error)
 {
-    constexpr int stages = 3;
+    using shape = conv_shape<T, Edge>;
     using ring_type =
-        device::tile_ring<M, stages, T, conv_rows_each(Edge), conv_tile<T>::columns, device::warp_scope>;
-    conv_weights<Edge, Separable> weights;
-    std::copy(plan.weights, plan.weights + sizeof weights.w / sizeof *weights.w, weights.w);
-    return launch("conv2d", conv2d<M, T, Edge, Separable, stages>, plan.grid, dim3(conv_warps * 32),
-                  conv_warps * sizeof(typename ring_type::storage), stream, error, plan.job, weights,
-                  plan.map);
+        device::tile_ring<M, 1, T, shape::tile_rows, shape::columns, device::block_scope<conv_warps * 32>>;
+    conv_weights<Edge, Math> weights;
+    if constexpr (Math == conv_math::integers) {
+        std::copy(plan.words, plan.words + sizeof weights.w / sizeof *weights.w, weights.w);
+    } else {
+        std::copy(plan.weights, plan.weights + sizeof weights.w / sizeof *weights.w, weights.w);
+    }
+    return launch("conv2d", conv2d<M, T, Edge, Math>, dim3(plan.blocks), dim3(conv_warps * 32),
+                  shared_for(plan.device, sizeof(typename ring_type::storage), plan.at_once), stream, error,
+                  plan.job, weights, plan.map);
 }
 
-template <class T, int Edge, bool Separable>
+template <class T, int Edge, conv_math Math>
 hr_status conv2d_by(const conv_plan &plan, hr_mechanism m, cudaStream_t stream, hr_error *error)
 {
-    if constexpr (!Separable) { /* the separable kernels come in three mechanisms, to keep the build short */
+    if constexpr (Math == conv_math::floats) {
         switch (m) {
         case HR_MECHANISM_GROUP:
-            return conv2d_start<mechanism::group, T, Edge, Separable>(plan, stream, error);
+            return conv2d_start<mechanism::group, T, Edge, Math>(plan, stream, error);
         case HR_MECHANISM_BARRIER:
-            return conv2d_start<mechanism::barrier, T, Edge, Separable>(plan, stream, error);
+            return conv2d_start<mechanism::barrier, T, Edge, Math>(plan, stream, error);
         case HR_MECHANISM_BULK:
-            return conv2d_start<mechanism::bulk, T, Edge, Separable>(plan, stream, error);
+            return conv2d_start<mechanism::bulk, T, Edge, Math>(plan, stream, error);
         default:
             break;
         }
     }
     switch (m) {
     case HR_MECHANISM_LDGSTS:
-        return conv2d_start<mechanism::ldgsts, T, Edge, Separable>(plan, stream, error);
+        return conv2d_start<mechanism::ldgsts, T, Edge, Math>(plan, stream, error);
     case HR_MECHANISM_TMA:
-        return conv2d_start<mechanism::tma, T, Edge, Separable>(plan, stream, error);
+        return conv2d_start<mechanism::tma, T, Edge, Math>(plan, stream, error);
     default:
-        return conv2d_start<mechanism::sync, T, Edge, Separable>(plan, stream, error);
+        return conv2d_start<mechanism::sync, T, Edge, Math>(plan, stream, error);
     }
 }
 
-template <class T, bool Separable>
+template <class T, conv_math Math>
 hr_status conv2d_edges(const conv_plan &plan, unsigned edge, hr_mechanism m, cudaStream_t stream,
                        hr_error *error)
 {
-    return edge == 3   ? conv2d_by<T, 3, Separable>(plan, m, stream, error)
-           : edge == 5 ? conv2d_by<T, 5, Separable>(plan, m, stream, error)
-                       : conv2d_by<T, 7, Separable>(plan, m, stream, error);
+    return edge == 3   ? conv2d_by<T, 3, Math>(plan, m, stream, error)
+           : edge == 5 ? conv2d_by<T, 5, Math>(plan, m, stream, error)
+                       : conv2d_by<T, 7, Math>(plan, m, stream, error);
 }
 
 } // namespace headrace::kernel

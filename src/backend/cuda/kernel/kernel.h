@@ -147,6 +147,55 @@ typedef struct hr_kernel_matmul_args {
 hr_status hr_kernel_matmul(const hr_kernel_matmul_args *args, hr_mechanism mechanism, cudaStream_t stream,
                            hr_error *error);
 
+/*
+ * bins[v] = how often value v occurs in src, v of 8 bits (256 bins) or 16 bits (65536 bins). Mechanisms: sync (atomics
+ * in a block's shared memory, or in global memory for 16 bits), stas (the bins spread over the blocks of a cluster,
+ * which add to each other's shared memory).
+ */
+typedef struct hr_kernel_histogram_args {
+    hr_dtype dtype; /* HR_U8, HR_U16 */
+    const void *src;
+    uint64_t elements;
+    uint64_t *bins; /* overwritten */
+    const hr_kernel_tuning *tuning;
+    hr_mechanism *used;
+} hr_kernel_histogram_args;
+hr_status hr_kernel_histogram(const hr_kernel_histogram_args *args, hr_mechanism mechanism, cudaStream_t stream,
+                              hr_error *error);
+
+/*
+ * *result = the sum of src: an f64 for f32 (summed in f64, in an order that depends on the number of elements alone),
+ * a u64 for u32 (modulo 2^64, exact below). `workspace` holds HR_KERNEL_REDUCE_BYTES. Mechanisms: sync (a block's
+ * partial sums through global memory), stas (a cluster's through its first block: st.async, and red.async for u32).
+ */
+#define HR_KERNEL_REDUCE_BYTES 8192
+typedef struct hr_kernel_reduce_args {
+    hr_dtype dtype; /* HR_F32, HR_U32 */
+    const void *src;
+    uint64_t elements;
+    void *result;
+    void *workspace;
+    const hr_kernel_tuning *tuning;
+    hr_mechanism *used;
+} hr_kernel_reduce_args;
+hr_status hr_kernel_reduce(const hr_kernel_reduce_args *args, hr_mechanism mechanism, cudaStream_t stream,
+                           hr_error *error);
+
+/*
+ * A probe: one warp brings `steps` pieces of 512 bytes, one after the other, each waited for, from all over `bytes` of
+ * src (16-byte aligned; beyond the L2 cache's size it is the memory that answers). Its time over `steps` is the latency
+ * of the mechanism. By stas and cluster: 512 bytes go from one block of a cluster to another and back, half a step each.
+ * `sink` takes one float.
+ */
+typedef struct hr_kernel_latency_args {
+    const void *src;
+    uint64_t bytes;
+    uint32_t steps;
+    float *sink;
+} hr_kernel_latency_args;
+hr_status hr_kernel_latency(const hr_kernel_latency_args *args, hr_mechanism mechanism, cudaStream_t stream,
+                            hr_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -34,6 +34,16 @@ inline bool aligned16(const void *p)
 
 hr_status refuse(const char *kernel, hr_mechanism m, const char *reason, hr_error *error);
 
+/*
+ * Shared memory for a kernel that needs `bytes`, so that at most `blocks` of it are on a multiprocessor at a time: more
+ * bytes in flight than the memory needs make it slower. 0 blocks: as many as fit.
+ */
+inline std::size_t shared_for(const chip &c, std::size_t bytes, unsigned blocks)
+{
+    const std::size_t share = blocks == 0 ? 0 : (static_cast<std::size_t>(c.shared_bytes) + 1024) / blocks;
+    return share > bytes + 1024 ? (share - 1024) / 128 * 128 : bytes;
+}
+
 /* Raises the shared memory limit of a kernel and launches it. */
 template <class... Parameters, class... Arguments>
 hr_status launch(const char *what, void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared,
@@ -50,6 +60,37 @@ hr_status launch(const char *what, void (*kernel)(Parameters...), dim3 grid, dim
     }
     kernel<<<grid, block, shared, stream>>>(static_cast<Parameters>(arguments)...);
     return check_launch(what, error);
+}
+
+/* The same for a kernel whose blocks form clusters of `blocks` side by side. */
+template <class... Parameters, class... Arguments>
+hr_status launch_cluster(const char *what, void (*kernel)(Parameters...), unsigned blocks, dim3 grid,
+                         dim3 block, std::size_t shared, cudaStream_t stream, hr_error *error,
+                         Arguments &&...arguments)
+{
+    cudaError_t code =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
+    if (code == cudaSuccess) {
+        cudaLaunchAttribute attribute = {};
+        cudaLaunchConfig_t config = {};
+        attribute.id = cudaLaunchAttributeClusterDimension;
+        attribute.val.clusterDim.x = blocks;
+        attribute.val.clusterDim.y = 1;
+        attribute.val.clusterDim.z = 1;
+        config.gridDim = grid;
+        config.blockDim = block;
+        config.dynamicSmemBytes = shared;
+        config.stream = stream;
+        config.attrs = &attribute;
+        config.numAttrs = 1;
+        code = cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
+    }
+    if (code == cudaSuccess) {
+        return check_launch(what, error);
+    }
+    (void)cudaGetLastError();
+    return hr_fail(error, HR_E_DEVICE, "%s: launch of clusters of %u blocks: %s", what, blocks,
+                   cudaGetErrorString(code));
 }
 
 /*

@@ -2,7 +2,7 @@
 /*
  * f32 product on the plain multiply-add units. A block of 256 threads makes 128 × 256 of C, a thread 8 × 16:
  * per step of k it reads 24 floats of shared memory for 128 multiply-adds, so that shared memory keeps up. A
- * lies as it comes, k innermost, and is read four steps of k at a time; its rows are padded, or swizzled by
+ * lies as it comes, k innermost, and is read two steps of k at a time; its rows are padded, or swizzled by
  * the tensor unit, so that the eight rows that a warp reads at once meet different banks.
  */
 #include "matmul.cuh"
@@ -30,11 +30,16 @@ template <mechanism M> struct alignas(1024) tiles_storage { /* the swizzle repea
     alignas(1024) typename b_ring<M>::storage b;
 };
 
-/* Four steps of k of one row of A. */
-template <mechanism M, class Tile> __device__ inline float4 a_piece(const Tile &tile, int row, int piece)
+/* Two steps of k of the thread's rows of A, which are 8 apart. */
+template <mechanism M, class Tile>
+__device__ inline void a_pairs(float2 (&a)[thread_m], const Tile &tile, int row, int k)
 {
-    const int at = M == mechanism::tma ? piece ^ (row & 7) : piece;
-    return reinterpret_cast<const float4 *>(&tile[row][0])[at];
+    /* The rows differ by multiples of 8, so that the swizzle is the same for all. */
+    const int at = M == mechanism::tma ? (k / 4 ^ (row & 7)) * 4 + k % 4 : k;
+#pragma unroll
+    for (int i = 0; i < thread_m; i++) {
+        a[i] = *reinterpret_cast<const float2 *>(&tile[row + 8 * i][at]);
+    }
 }
 
 template <class Tile>
@@ -50,35 +55,33 @@ __device__ inline void b_pieces(float (&b)[thread_n], const Tile &tile, int k, i
     }
 }
 
-__device__ inline float part_of(const float4 &v, int i)
-{
-    return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
-}
-
-/* One tile of k: row is the thread's first of A, its others are 8 apart; column its first of B, others 16
- * apart. */
+/*
+ * One tile of k: row is the thread's first of A, column its first of B, its others 16 apart. What the next step
+ * needs is read while this one multiplies: A two steps ahead, B one. Read all at once, the eight warps would
+ * wait for shared memory together.
+ */
 template <mechanism M, class TileA, class TileB>
 __device__ inline void multiply(float (&sum)[thread_m][thread_n], const TileA &tile_a, const TileB &tile_b,
                                 int row, int column)
 {
+    float2 a[2][thread_m];
     float b[2][thread_n];
+    a_pairs<M>(a[0], tile_a, row, 0);
     b_pieces(b[0], tile_b, 0, column);
 #pragma unroll 1
     for (int k4 = 0; k4 < tile_k; k4 += 4) {
-        float4 a[thread_m];
 #pragma unroll
-        for (int i = 0; i < thread_m; i++) {
-            a[i] = a_piece<M>(tile_a, row + 8 * i, k4 / 4);
-        }
-#pragma unroll
-        for (int k = 0; k < 4; k++) {
-            /* The next step's, while this one multiplies; the last reads the first again. */
+        for (int k = 0; k < 4; k++) { /* after the last step the first is read again, for nothing */
+            if (k % 2 == 0) {
+                a_pairs<M>(a[1 - k / 2], tile_a, row, (k4 + k + 2) % tile_k);
+            }
             b_pieces(b[(k + 1) % 2], tile_b, (k4 + k + 1) % tile_k, column);
 #pragma unroll
             for (int i = 0; i < thread_m; i++) {
+                const float x = k % 2 == 0 ? a[k / 2][i].x : a[k / 2][i].y;
 #pragma unroll
                 for (int j = 0; j < thread_n; j++) {
-                    sum[i][j] = fmaf(part_of(a[i], k), b[k % 2][j], sum[i][j]);
+                    sum[i][j] = fmaf(x, b[k % 2][j], sum[i][j]);
                 }
             }
         }

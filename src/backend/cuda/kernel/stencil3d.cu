@@ -33,6 +33,7 @@ struct stencil_job {
     long long walk;                                   /* planes a block */
     float w[7];
     bool vector_store;
+    std::size_t shared;
 };
 
 __device__ inline float4 scaled(float w, float4 v)
@@ -51,7 +52,7 @@ __device__ inline void store_cells(const stencil_job &job, long long x, long lon
     }
     float *const at = job.dst + z * job.dst_slice + y * job.dst_row + x;
     if (job.vector_store && x + 4 <= job.nx) {
-        __stcs(reinterpret_cast<float4 *>(at), v);
+        *reinterpret_cast<float4 *>(at) = v;
         return;
     }
     const float lane[4] = {v.x, v.y, v.z, v.w};
@@ -180,8 +181,7 @@ hr_status start(const stencil_job &job, const CUtensorMap &map, cudaStream_t str
     const dim3 grid(static_cast<unsigned>((job.nx + cells_x - 1) / cells_x),
                     static_cast<unsigned>((job.ny + cells_y - 1) / cells_y),
                     static_cast<unsigned>((job.nz + job.walk - 1) / job.walk));
-    return launch("stencil3d", stencil3d<M>, grid, dim3(threads), sizeof(typename plane_ring<M>::storage),
-                  stream, error, job, map);
+    return launch("stencil3d", stencil3d<M>, grid, dim3(threads), job.shared, stream, error, job, map);
 }
 
 constexpr hr_mechanism order[] = {HR_MECHANISM_TMA,   HR_MECHANISM_BULK,    HR_MECHANISM_LDGSTS,
@@ -240,6 +240,8 @@ extern "C" hr_status hr_kernel_stencil3d(const hr_kernel_stencil3d_args *a, hr_m
     std::copy(a->weights, a->weights + 7, job.w);
     job.vector_store =
         aligned16(a->dst) && a->dst_row_pitch_bytes % 16 == 0 && a->dst_slice_pitch_bytes % 16 == 0;
+        const unsigned at_once = a->tuning != nullptr ? a->tuning->blocks_per_sm : 0;
+    job.shared = shared_for(c, sizeof(plane_ring<mechanism::barrier>::storage), at_once);
     CUtensorMap map = {};
     return with_mechanism(
         "stencil3d", m, order, sizeof order / sizeof *order, a->used, error,

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Transpose of 4-byte elements. A warp walks down a column of 32 × 32 tiles: it reads 128 bytes of 32 source
+ * Transpose of 4-byte elements. Each warp of a block takes a tile of 32 × 32: it reads 128 bytes of 32 source
  * rows and writes 128 bytes of 32 destination rows, 16 bytes a lane both ways. The turn happens in registers,
  * a 4 × 4 block a lane, so that shared memory is read 16 bytes at a time; rows are padded by 16 bytes, or
- * swizzled by the tensor unit, so that the eight lanes that read together meet different banks.
+ * swizzled by the tensor unit, so that the eight lanes that read together meet different banks. The four
+ * warps stand two by two, which makes 256 bytes of a row on both sides; warps that walked on to further tiles
+ * were slower.
  */
 #include "launch.cuh"
-
-#include <algorithm>
 
 namespace headrace::kernel
 {
@@ -16,10 +16,10 @@ namespace
 
 constexpr int tile_edge = 32;
 constexpr int warps = 4;
-constexpr int stages = 3;
+constexpr int across = 2; /* warps of a block side by side; the others stand below them */
 
 template <mechanism M>
-using transpose_ring = device::tile_ring<M, stages, float, tile_edge, tile_edge, device::warp_scope,
+using transpose_ring = device::tile_ring<M, 1, float, tile_edge, tile_edge, device::warp_scope,
                                          M == mechanism::tma ? tile_edge : tile_edge + 4>;
 
 /* The tensor unit's 128-byte swizzle repeats every 1024 bytes. */
@@ -32,8 +32,8 @@ struct transpose_job {
     float *dst;
     long long src_pitch, dst_pitch; /* elements */
     long long rows, columns;
-    long long walk; /* tiles a warp */
-    int across;     /* warps of a block side by side; the others stand below them */
+    long long blocks_across;
+    std::size_t shared;
     bool vector_store;
 };
 
@@ -51,7 +51,7 @@ __device__ void store_row(const transpose_job &job, long long row, long long col
     }
     float *const at = job.dst + row * job.dst_pitch + column;
     if (job.vector_store && column + 4 <= job.rows) {
-        __stcs(reinterpret_cast<float4 *>(at), v);
+        *reinterpret_cast<float4 *>(at) = v;
         return;
     }
     const float lane[4] = {v.x, v.y, v.z, v.w};
@@ -70,45 +70,27 @@ __global__ void __launch_bounds__(warps * 32)
     if constexpr (device::compiles(M)) {
         extern __shared__ __align__(1024) unsigned char shared[];
         const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-        const int down = warps / job.across;
-        const long long column =
-            (static_cast<long long>(blockIdx.x) * job.across + warp % job.across) * tile_edge;
-        const long long row =
-            (static_cast<long long>(blockIdx.y) * down + warp / job.across) * job.walk * tile_edge;
+        const long long column = (blockIdx.x % job.blocks_across * across + warp % across) * tile_edge;
+        const long long row = (blockIdx.x / job.blocks_across * (warps / across) + warp / across) * tile_edge;
         if (column >= job.columns || row >= job.rows) {
             return;
         }
         transpose_ring<M> ring(reinterpret_cast<warp_storage<M> *>(shared)[warp].ring);
-        const device::plane<float> source{job.src, job.src_pitch, job.rows, job.columns, &map};
-        const long long rest = (job.rows - row + tile_edge - 1) / tile_edge;
-        const long long tiles = rest < job.walk ? rest : job.walk;
-        const auto fill = [&](long long tile) {
-            if (tile < tiles) {
-                ring.fill(source, row + tile * tile_edge, column);
-            } else {
-                ring.skip();
-            }
-        };
-        for (int i = 0; i < stages - 1; i++) {
-            fill(i);
-        }
+        ring.fill({job.src, job.src_pitch, job.rows, job.columns, &map}, row, column);
+        const auto &tile = ring.wait();
         const int four = 2 * (lane / 8) + lane / 4 % 2; /* which four rows of the tile */
-        for (long long tile = 0; tile < tiles; tile++) {
-            auto &here = ring.wait();
-            fill(tile + stages - 1);
-            const long long to = row + tile * tile_edge + four * 4;
+        const long long to = row + four * 4;
 #pragma unroll
-            for (int half = 0; half < 2; half++) {
-                const int piece = lane % 4 + 4 * half;
-                const float4 a = piece_of<M>(here, four * 4 + 0, piece);
-                const float4 b = piece_of<M>(here, four * 4 + 1, piece);
-                const float4 c = piece_of<M>(here, four * 4 + 2, piece);
-                const float4 d = piece_of<M>(here, four * 4 + 3, piece);
-                store_row(job, column + piece * 4 + 0, to, make_float4(a.x, b.x, c.x, d.x));
-                store_row(job, column + piece * 4 + 1, to, make_float4(a.y, b.y, c.y, d.y));
-                store_row(job, column + piece * 4 + 2, to, make_float4(a.z, b.z, c.z, d.z));
-                store_row(job, column + piece * 4 + 3, to, make_float4(a.w, b.w, c.w, d.w));
-            }
+        for (int half = 0; half < 2; half++) {
+            const int piece = lane % 4 + 4 * half;
+            const float4 a = piece_of<M>(tile, four * 4 + 0, piece);
+            const float4 b = piece_of<M>(tile, four * 4 + 1, piece);
+            const float4 c = piece_of<M>(tile, four * 4 + 2, piece);
+            const float4 d = piece_of<M>(tile, four * 4 + 3, piece);
+            store_row(job, column + piece * 4 + 0, to, make_float4(a.x, b.x, c.x, d.x));
+            store_row(job, column + piece * 4 + 1, to, make_float4(a.y, b.y, c.y, d.y));
+            store_row(job, column + piece * 4 + 2, to, make_float4(a.z, b.z, c.z, d.z));
+            store_row(job, column + piece * 4 + 3, to, make_float4(a.w, b.w, c.w, d.w));
         }
     }
 }
@@ -116,12 +98,14 @@ __global__ void __launch_bounds__(warps * 32)
 template <mechanism M>
 hr_status start(const transpose_job &job, const CUtensorMap &map, cudaStream_t stream, hr_error *error)
 {
-    const long long wide = static_cast<long long>(job.across) * tile_edge;
-    const long long high = warps / job.across * job.walk * tile_edge;
-    const long long across = (job.columns + wide - 1) / wide;
-    const long long down = (job.rows + high - 1) / high;
-    return launch("transpose", transpose<M>, dim3(static_cast<unsigned>(across), static_cast<unsigned>(down)),
-                  dim3(warps * 32), warps * sizeof(warp_storage<M>), stream, error, job, map);
+    const long long down = (job.rows + warps / across * tile_edge - 1) / (warps / across * tile_edge);
+    if (job.blocks_across * down > INT32_MAX) {
+        return hr_fail(error, HR_E_RANGE,
+                       "transpose: %lld × %lld needs %lld blocks, a launch has at most 2^31 − 1", job.rows,
+                       job.columns, job.blocks_across * down);
+    }
+    return launch("transpose", transpose<M>, dim3(static_cast<unsigned>(job.blocks_across * down)),
+                  dim3(warps * 32), job.shared, stream, error, job, map);
 }
 
 bool transpose_map(const hr_kernel_transpose_args *a, CUtensorMap *map, char *reason)
@@ -202,10 +186,9 @@ extern "C" hr_status hr_kernel_transpose(const hr_kernel_transpose_args *a, hr_m
     job.rows = static_cast<long long>(a->rows);
     job.columns = static_cast<long long>(a->columns);
     job.vector_store = aligned16(a->dst) && a->dst_pitch_bytes % 16 == 0;
-    /* Long enough that a warp's loads overlap, short enough that the grid stays within its limits. */
-    job.across = a->tuning != nullptr && a->tuning->variant > 0 ? static_cast<int>(a->tuning->variant) : 2;
-    job.walk = a->tuning != nullptr && a->tuning->rows > 0 ? a->tuning->rows : 1;
-    job.walk = std::max(job.walk, (job.rows + 65534LL * tile_edge) / (65535LL * tile_edge));
+    job.blocks_across = (job.columns + across * tile_edge - 1) / (across * tile_edge);
+        const unsigned at_once = a->tuning != nullptr ? a->tuning->blocks_per_sm : 0;
+    job.shared = shared_for(c, warps * sizeof(warp_storage<mechanism::bulk>), at_once);
     CUtensorMap map = {};
     return with_mechanism(
         "transpose", m, order, sizeof order / sizeof *order, a->used, error,
