@@ -6,6 +6,7 @@
 #include "io/image.h"
 
 #include "base/checked.h"
+#include "io/deflate.h"
 
 #include <inttypes.h>
 #include <setjmp.h>
@@ -16,8 +17,6 @@
 #ifdef HR_HAVE_PNG
 #include <png.h>
 
-/* zlib's Z_RLE, whose header need not be there. */
-#define PNG_Z_RLE 3
 /* A chunk of text or colour profile larger than this is no part of a picture. */
 #define CHUNK_LIMIT (8u << 20)
 
@@ -33,6 +32,7 @@ typedef struct png_state {
     uint64_t out_bytes;
     uint64_t out_room;
     hr_image image;
+    hr_deflated deflated;
     png_structp png;
     png_infop info;
 } png_state;
@@ -154,32 +154,24 @@ static hr_status decode(png_state *s)
     return HR_OK;
 }
 
-/* May jump. Fast rather than small: on a photograph, runs over the difference to the row above take two
- * thirds of the time that level 1 does, and a tenth more room. */
+/* May jump. libpng writes the frame around what was compressed by several threads. */
 static hr_status encode(png_state *s)
 {
     static const int types[5] = {0, PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB,
                                  PNG_COLOR_TYPE_RGB_ALPHA};
+    static const png_byte data_chunk[5] = "IDAT";
+    static const png_byte end_chunk[5] = "IEND";
     const hr_image *image = &s->image;
-    uint64_t rows = image->shape.extent[0];
-    int depth = image->dtype == HR_U16 ? 16 : 8;
     png_set_write_fn(s->png, s, take_bytes, flush_nothing);
     png_set_user_limits(s->png, HR_IMAGE_EDGE_LIMIT, HR_IMAGE_EDGE_LIMIT);
-    png_set_compression_level(s->png, 1);
-    png_set_compression_strategy(s->png, PNG_Z_RLE);
-    png_set_filter(s->png, PNG_FILTER_TYPE_BASE, PNG_FILTER_UP);
-    png_set_IHDR(s->png, s->info, (png_uint_32)image->shape.extent[1], (png_uint_32)rows, depth,
-                 types[hr_image_channels(&image->shape)], PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
-                 PNG_FILTER_TYPE_DEFAULT);
+    png_set_IHDR(s->png, s->info, (png_uint_32)image->shape.extent[1], (png_uint_32)image->shape.extent[0],
+                 image->dtype == HR_U16 ? 16 : 8, types[hr_image_channels(&image->shape)], PNG_INTERLACE_NONE,
+                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     png_write_info(s->png, s->info);
-    if (depth == 16 && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__) {
-        png_set_swap(s->png);
+    for (uint64_t i = 0; i < s->deflated.count; i++) {
+        png_write_chunk(s->png, data_chunk, s->deflated.strips[i].data, s->deflated.strips[i].bytes);
     }
-    uint64_t row_bytes = image->bytes / rows;
-    for (uint64_t row = 0; row < rows; row++) {
-        png_write_row(s->png, (png_const_bytep)image->pixels + row * row_bytes);
-    }
-    png_write_end(s->png, s->info);
+    png_write_chunk(s->png, end_chunk, NULL, 0);
     return HR_OK;
 }
 
@@ -223,9 +215,17 @@ hr_status hr_png_encode(const char *name, const hr_image *image, void **encoded,
                         hr_error *error)
 {
     png_state s = {.name = name, .error = error, .status = HR_E_INTERNAL, .image = *image};
+    uint64_t rows = image->shape.extent[0];
+    hr_status status = hr_deflate_rows(name, image->pixels, rows, image->bytes / rows,
+                                       hr_dtype_bytes(image->dtype), &s.deflated, error);
+    if (status != HR_OK) {
+        hr_deflated_free(&s.deflated);
+        return status;
+    }
     s.png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, &s, on_error, on_warning, &s, take_memory,
                                       give_memory);
-    hr_status status = guarded(&s, encode);
+    status = guarded(&s, encode);
+    hr_deflated_free(&s.deflated);
     png_destroy_write_struct(&s.png, &s.info);
     if (status != HR_OK) {
         free(s.out);

@@ -128,6 +128,18 @@ static void pngs_that_are_written_hold_the_pixels(void **state)
             write_picture(s, name, width == 1 ? HR_U8 : HR_U16, &shape, pixels, bytes, 0);
         }
     }
+    /* Large enough to be compressed in several strips. */
+    hr_shape large = {3, {600, 500, 3}};
+    enum { LARGE = 600 * 500 * 3 };
+    unsigned char *many = malloc(LARGE);
+    for (size_t i = 0; i < LARGE; i++) {
+        many[i] = (unsigned char)(i / 7 + (size_t)(rand_r(&seed) >> 14));
+    }
+    scratch_write(s, "large.raw", many, LARGE);
+    fprintf(list, "large.png large.raw u8 600 500 3\n");
+    write_picture(s, "large.png", HR_U8, &large, many, LARGE, 0);
+    expect_pixels(s, "large.png", HR_U8, &large, many, LARGE);
+    free(many);
     assert_int_equal(fclose(list), 0);
     int result = 1;
     if (!run_oracle("images.py", "check", s->folder, &result)) {
