@@ -40,7 +40,8 @@ typedef struct hr_segment {
 
 /*
  * A copy. 1-D: height = depth = 1. 2-D: depth = 1. 3-D: all three. A list of segments (segment_count > 0)
- * replaces the shape. Zero in any extent copies nothing and is no error. Ends must not overlap.
+ * replaces the shape; memory and symbols have segments, arrays have none. Zero in any extent copies nothing and
+ * is no error. Ends must not overlap (of plain rows this is checked).
  */
 typedef struct hr_copy {
     size_t size; /* sizeof(hr_copy) */
@@ -76,13 +77,14 @@ typedef struct hr_fill {
     uint64_t height;
     uint64_t depth;
     uint32_t value;
-    uint32_t value_bytes;
+    uint32_t value_bytes; /* 1, 2 or 4; address and pitches are multiples of it */
 } hr_fill;
 #define HR_FILL_INIT                                                                    \
     {                                                                                   \
         sizeof(hr_fill), {HR_PLACE_DEVICE, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, 0, 1, 1, 0, 1 \
     }
 
+/* Queues the fill and returns at once; the rules and failures of hr_copy_async(). */
 HR_API HR_CHECKED hr_status hr_fill_async(hr_stream *stream, const hr_fill *fill, hr_error *error);
 
 /* The plain 1-D copies, in one line. */

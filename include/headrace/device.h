@@ -49,12 +49,16 @@ HR_API const char *hr_runtime_absent(hr_runtime *runtime, uint32_t index);
  * expanded first by hr_device_expand(). Blocks while a GPU's context is made. The caller owns *device.
  * HR_E_NOT_FOUND: no such device; HR_E_INVALID: the spec does not parse; HR_E_UNSUPPORTED: known, and its
  * module is not there.
+ *
+ * The CPU's specs go on with options: "threads=N" (of launchers; all cores that the process may use), and for
+ * "cpu:discrete" the speed of its links in bytes a second, "h2d=50G" and "d2h=50G" (powers of 1000; as fast as
+ * memory where not given), "latency=5u" of each copy over them (n, u, m), and "memory=1G" (powers of 1024).
  */
 HR_API HR_CHECKED hr_status hr_device_open(hr_runtime *runtime, const char *spec, hr_device **device,
                                            hr_error *error);
 /*
- * Closes: waits for work that is running, fails work that is queued with HR_E_CANCELLED, then clears *device.
- * HR_E_BUSY with a list of what is left while pools, streams, events or arrays of it exist. Null is accepted.
+ * Closes the device, with the symbols that are left, and clears *device. HR_E_BUSY with a list of what is left while
+ * pools, streams, events, timers or arrays of it exist; nothing is closed then. HR_E_FORKED. Null is accepted.
  */
 HR_API HR_CHECKED hr_status hr_device_close(hr_device **device, hr_error *error);
 

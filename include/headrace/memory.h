@@ -111,13 +111,17 @@ HR_API HR_CHECKED hr_status hr_array_open(hr_device *device, const hr_array_opti
 HR_API HR_CHECKED hr_status hr_array_close(hr_array **array, hr_error *error);
 
 /*
- * A named device variable. On the CPU devices hr_symbol_define() makes one; on CUDA it names a __device__
- * variable: `address` is what C sees of it (the shadow, as for cudaMemcpyToSymbol), or, where the program has
- * its own copy of the CUDA runtime, what cudaGetSymbolAddress() gives. Null makes a variable on every device.
+ * A named device variable; names are unique on a device. The CPU devices make one of their own, zeroed, whatever
+ * `address` is. On CUDA it names a __device__ variable: `address` is what C sees of it (the shadow, as for
+ * cudaMemcpyToSymbol), or, where the program has its own copy of the CUDA runtime, what cudaGetSymbolAddress()
+ * gives. Null makes a variable on every device.
  */
 typedef struct hr_symbol hr_symbol;
+/* The caller may close *symbol; what is left goes with the device. HR_E_INVALID (no name, 0 bytes, the name is taken),
+ * HR_E_DEVICE_MEMORY, HR_E_HOST_MEMORY, HR_E_UNSUPPORTED, HR_E_FORKED. Any thread. */
 HR_API HR_CHECKED hr_status hr_symbol_define(hr_device *device, const char *name, const void *address,
                                              uint64_t bytes, hr_symbol **symbol, hr_error *error);
+/* The same handle that hr_symbol_define() gave. HR_E_NOT_FOUND. Any thread. */
 HR_API HR_CHECKED hr_status hr_symbol_find(hr_device *device, const char *name, hr_symbol **symbol,
                                            hr_error *error);
 /* Bytes of the variable. */

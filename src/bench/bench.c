@@ -61,8 +61,13 @@ hr_status hr_bench_run(hr_device *device, const hr_bench_options *options, hr_er
     static const struct {
         const char *what;
         hr_status (*any)(hr_device *device, const hr_bench_options *options, hr_error *error);
-    } known[] = {{"link", hr_bench_link},         {"calls", NULL},   {"sync", NULL},
-                 {"pipeline", hr_bench_pipeline}, {"scatter", NULL}, {"kernels", NULL}};
+    } known[] = {{"link", hr_bench_link},         {"calls", hr_bench_calls}, {"sync", NULL},
+                 {"pipeline", hr_bench_pipeline}, {"scatter", NULL},         {"kernels", NULL}};
+    if (device == NULL || options == NULL || options->size != sizeof *options || options->what == NULL ||
+        options->row == NULL) {
+        return hr_fail(error, HR_E_INVALID,
+                       "bench: needs a device, and options with their size, what and row");
+    }
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (strcmp(known[i].what, options->what) == 0) {
             hr_status status = hr_device_bench(device, options, error);

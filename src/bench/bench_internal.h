@@ -15,6 +15,8 @@ void hr_bench_pattern(void *base, uint64_t bytes, uint64_t seed);
 
 /* Every direction by the host's clock, for devices without a bench of their own. */
 hr_status hr_bench_link(hr_device *device, const hr_bench_options *options, hr_error *error);
+/* What each call costs the host. */
+hr_status hr_bench_calls(hr_device *device, const hr_bench_options *options, hr_error *error);
 /* Ops from host memory to host memory, beside the device's plain programs where it has some. */
 hr_status hr_bench_pipeline(hr_device *device, const hr_bench_options *options, hr_error *error);
 

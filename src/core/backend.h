@@ -71,8 +71,7 @@ typedef struct hr_bfill {
 } hr_bfill;
 
 typedef struct hr_device_ops {
-    /* Waits for running work, fails queued work with HR_E_CANCELLED, frees the device. All streams are closed
-     * before. */
+    /* Frees the device. Everything that was opened on it is closed before, so nothing runs any more. */
     void (*close)(hr_bdevice *device);
     hr_status (*info)(hr_bdevice *device, hr_device_info *info, hr_error *error);
     size_t (*counters)(hr_bdevice *device, hr_counter *counters, size_t room);

@@ -144,6 +144,9 @@ hr_status hr_device_launcher(hr_device *device, const hr_op *op, hr_launch_fn *f
 
 hr_status hr_device_bench(hr_device *device, const hr_bench_options *options, hr_error *error)
 {
+    if (hr_device_forked(device)) {
+        return hr_fail_forked(device, error, "bench");
+    }
     if (device->backend->bench == NULL) {
         return hr_fail(error, HR_E_UNSUPPORTED, "bench %s: device %s has no such bench", options->what,
                        device->spec);
