@@ -23,16 +23,32 @@ static int in_time(const void *left, const void *right)
     return 0;
 }
 
-static void shift_to_origin(hr_trace *trace)
+/* Thirteen days: far more than anybody records, and little enough that sums of times do not overflow. */
+#define MOST_SPAN_NS (INT64_C(1) << 50)
+
+static hr_status shift_to_origin(hr_trace *trace, hr_error *error)
 {
     trace->origin_ns = trace->events[0].begin_ns;
     for (uint32_t i = 0; i < trace->event_count; i++) {
         hr_event *event = &trace->events[i];
-        event->begin_ns -= trace->origin_ns;
-        event->end_ns -= trace->origin_ns;
+        int64_t begin;
+        int64_t end;
+        if (__builtin_sub_overflow(event->begin_ns, trace->origin_ns, &begin))
+            begin = INT64_MAX;
         if (event->end_ns < event->begin_ns)
-            event->end_ns = event->begin_ns;
+            end = begin;
+        else if (__builtin_sub_overflow(event->end_ns, trace->origin_ns, &end))
+            end = INT64_MAX;
+        /* Records of waits are only asked for what they know; some have no time at all. */
+        if (end > MOST_SPAN_NS && event->kind != HR_EVENT_SYNC)
+            return hr_fail(
+                error, HR_E_FORMAT,
+                "%s: an event ends %.1f days after the first one began: the clock of one of them is wrong",
+                trace->path, (double)end / 86400e9);
+        event->begin_ns = begin;
+        event->end_ns = end;
     }
+    return HR_OK;
 }
 
 /* A key that calls and their work share. */
@@ -314,8 +330,10 @@ hr_status hr_trace_finish(hr_trace *trace, hr_error *error)
     if (trace->event_count == 0)
         return hr_fail(error, HR_E_FORMAT, "%s: holds no GPU work and no runtime call to judge", trace->path);
     qsort(trace->events, trace->event_count, sizeof *trace->events, in_time);
-    shift_to_origin(trace);
-    hr_status status = join_calls_with_work(trace);
+    hr_status status = shift_to_origin(trace, error);
+    if (status != HR_OK)
+        return status;
+    status = join_calls_with_work(trace);
     if (status == HR_OK)
         status = list_calls(trace);
     if (status == HR_OK)

@@ -41,6 +41,13 @@ static bool earlier(const hr_ready *a, const hr_ready *b)
     return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->node < b->node;
 }
 
+/* Sums of times that a trace made up by somebody hostile could drive over the end of the numbers. */
+static int64_t later(int64_t at_ns, int64_t by_ns)
+{
+    int64_t sum;
+    return __builtin_add_overflow(at_ns, by_ns, &sum) ? INT64_MAX / 2 : sum;
+}
+
 static void push(hr_run *run, int64_t at_ns, uint32_t node)
 {
     hr_ready item = {at_ns, node};
@@ -147,7 +154,7 @@ static int64_t begin_work(hr_run *run, uint32_t node, int64_t ready_ns)
         begin = run->free_ns[chosen];
         run->because[node] = run->last_work[chosen];
     }
-    run->free_ns[chosen] = begin + run->plan->length_ns[position];
+    run->free_ns[chosen] = later(begin, run->plan->length_ns[position]);
     run->last_work[chosen] = node;
     return begin;
 }
@@ -168,13 +175,15 @@ static hr_status walk(hr_run *run)
         hr_ready item = pop(run);
         int64_t end = item.at_ns;
         if (hr_graph_is_work(graph, item.node))
-            end = begin_work(run, item.node, item.at_ns) + plan->length_ns[item.node - graph->first_work];
+            end =
+                later(begin_work(run, item.node, item.at_ns), plan->length_ns[item.node - graph->first_work]);
         run->end_ns[item.node] = end;
         done++;
         for (uint32_t i = run->first_edge[item.node]; i < run->first_edge[item.node + 1]; i++) {
             const hr_edge *edge = &plan->edges[run->edge_of[i]];
-            if (end + edge->lag_ns > run->ready_ns[edge->to]) {
-                run->ready_ns[edge->to] = end + edge->lag_ns;
+            int64_t ready = later(end, edge->lag_ns);
+            if (ready > run->ready_ns[edge->to]) {
+                run->ready_ns[edge->to] = ready;
                 run->because[edge->to] = item.node;
             }
             if (--run->open[edge->to] == 0)

@@ -179,6 +179,8 @@ static void damage_gets_one_line_that_names_the_byte(void **state)
             HR_E_FORMAT, "no number");
     refused("{\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"ts\":1,\"dur\":-1}]}",
             HR_E_FORMAT, "duration");
+    refused("[" CALL ",{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"ts\":4e15,\"dur\":1}]", HR_E_FORMAT,
+            "clock");
     refused("{\"traceEvents\":[]}", HR_E_FORMAT, "no GPU work");
     refused("{\"traceEvents\":[" CALL "]}", HR_E_FORMAT, "record GPU activity");
 }
