@@ -136,11 +136,13 @@ hr_status hr_plan_lanes(hr_pipeline *pipeline, hr_error *error)
         return status;
     }
     uint64_t slot_bytes = hr_lane_slot_bytes(pipeline);
-    if (slot_bytes > limit) {
+    if (slot_bytes > limit || (slot_bytes > 0 && options->chunk_bytes > limit)) {
+        uint64_t actual = pipeline->cut.chunk_units * hr_cut_unit_bytes(&pipeline->cut);
         return hr_fail(error, HR_E_RANGE,
-                       "pipeline: a chunk of %" PRIu64 " bytes needs slots of %" PRIu64
+                       "pipeline: chunks of %" PRIu64 " bytes need slots of %" PRIu64
                        " bytes, and memory for slots is limited to %" PRIu64,
-                       pipeline->cut.chunk_units * hr_cut_unit_bytes(&pipeline->cut), slot_bytes, limit);
+                       hr_max_u64(actual, options->chunk_bytes), hr_max_u64(slot_bytes, options->chunk_bytes),
+                       limit);
     }
     uint64_t fitting = slot_bytes > 0 ? limit / slot_bytes : lanes;
     if (fitting < lanes) {

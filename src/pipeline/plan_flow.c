@@ -161,6 +161,13 @@ hr_status hr_plan_flow(hr_pipeline *pipeline, hr_error *error)
     if (status != HR_OK) {
         return status;
     }
+    uint64_t limit = hr_plan_pinned_limit(pipeline) / options->device_count;
+    if (options->chunk_bytes > limit && flow_slot_host_bytes(pipeline, pipeline->state) > 0) {
+        /* Also where the array is so small that a slot of it would fit: whoever asks for that has not meant it. */
+        return hr_fail(error, HR_E_RANGE,
+                       "pipeline: chunks of %" PRIu64 " bytes, and memory for slots is limited to %" PRIu64,
+                       options->chunk_bytes, limit);
+    }
     double chunk = (double)(pipeline->cut.chunk_units * hr_cut_unit_bytes(&pipeline->cut));
     uint64_t fits = depth_that_fits(pipeline);
     uint64_t depth = options->depth > 0 ? options->depth : hr_cost_depth(stages, HR_STAGE_COUNT, chunk);

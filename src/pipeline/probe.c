@@ -9,16 +9,17 @@
 #include <headrace/memory.h>
 #include <headrace/stream.h>
 
-#define PROBE_BYTES  (UINT64_C(16) << 20)
-#define PROBE_REPEAT 3
+#define PROBE_MOST_BYTES (UINT64_C(16) << 20)
+#define PROBE_REPEAT     3
 /* A size that would take longer than this is left out: what was seen so far says enough. */
 #define PROBE_MOST_S 0.02
 
-static const uint64_t sizes[] = {4096, 65536, 1u << 20, 4u << 20, PROBE_BYTES};
+static const uint64_t sizes[] = {4096, 65536, 1u << 20, 4u << 20, PROBE_MOST_BYTES};
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
 typedef struct probe {
     hr_device *device;
+    uint64_t bytes; /* of each block */
     hr_pool *pinned, *memory;
     void *host, *there;
     hr_stream *stream;
@@ -45,8 +46,8 @@ static hr_status measure_direction(const probe *p, bool in, hr_cost_link *link, 
 {
     double bytes[SIZES], seconds[SIZES];
     size_t points = 0;
-    for (size_t i = 0; i < SIZES; i++) {
-        uint32_t count = (uint32_t)hr_max_u64(2, hr_min_u64(16, PROBE_BYTES / sizes[i]));
+    for (size_t i = 0; i < SIZES && sizes[i] <= p->bytes; i++) {
+        uint32_t count = (uint32_t)hr_max_u64(2, hr_min_u64(16, PROBE_MOST_BYTES / sizes[i]));
         if (points > 0 && seconds[points - 1] / bytes[points - 1] * (double)sizes[i] * count > PROBE_MOST_S) {
             count = 1;
             if (seconds[points - 1] / bytes[points - 1] * (double)sizes[i] > PROBE_MOST_S) {
@@ -70,18 +71,17 @@ static hr_status measure_direction(const probe *p, bool in, hr_cost_link *link, 
                            : hr_fail(error, status, "probe: the link took no time that can be measured");
 }
 
-static hr_status open_pool(hr_device *device, hr_memory_kind kind, hr_pool **pool, void **block,
-                           hr_error *error)
+static hr_status open_pool(const probe *p, hr_memory_kind kind, hr_pool **pool, void **block, hr_error *error)
 {
     hr_pool_options options = HR_POOL_OPTIONS_INIT;
     options.name = "probe";
     options.kind = kind;
-    options.bytes = PROBE_BYTES;
-    hr_status status = hr_pool_open(device, &options, pool, error);
+    options.bytes = p->bytes;
+    hr_status status = hr_pool_open(p->device, &options, pool, error);
     if (status != HR_OK) {
         return status;
     }
-    status = hr_pool_take(*pool, PROBE_BYTES, 0, "probe", block);
+    status = hr_pool_take(*pool, p->bytes, 0, "probe", block);
     return status == HR_OK ? HR_OK : hr_fail(error, HR_E_INTERNAL, "probe: its pool has no room");
 }
 
@@ -96,9 +96,16 @@ hr_status hr_costs_probe(hr_device *device, hr_costs *costs, hr_error *error)
 {
     probe p = {.device = device};
     hr_cost_link h2d = {0}, d2h = {0};
-    hr_status status = open_pool(device, HR_MEMORY_PINNED, &p.pinned, &p.host, error);
+    hr_device_info info = HR_DEVICE_INFO_INIT;
+    hr_status status = hr_device_get_info(device, &info, error);
     if (status == HR_OK) {
-        status = open_pool(device, HR_MEMORY_DEVICE, &p.memory, &p.there, error);
+        /* A small device is asked for a small part of what it has. */
+        uint64_t room = info.memory_free_bytes > 0 ? info.memory_free_bytes / 4 : PROBE_MOST_BYTES;
+        p.bytes = hr_max_u64(sizes[0], hr_min_u64(PROBE_MOST_BYTES, room));
+        status = open_pool(&p, HR_MEMORY_PINNED, &p.pinned, &p.host, error);
+    }
+    if (status == HR_OK) {
+        status = open_pool(&p, HR_MEMORY_DEVICE, &p.memory, &p.there, error);
     }
     if (status == HR_OK) {
         status = hr_stream_open(device, HR_STREAM_IN, &p.stream, error);

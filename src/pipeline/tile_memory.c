@@ -92,6 +92,8 @@ static hr_status open_pools(tile_job *job, hr_error *error)
     hr_status status = options.bytes > 0 ? hr_pool_open(job->device, &options, &job->pinned, error) : HR_OK;
     options.name = "device tiles";
     options.kind = HR_MEMORY_DEVICE;
+    /* On a device that shares the host's memory the copies in are the first touch, and happen while others compute. */
+    options.no_touch = job->info.shares_host_memory;
     options.bytes = hr_tile_layout_bytes(&job->problem, &job->plan.layout);
     options.max_blocks =
         job->plan.layout.a_places + job->plan.layout.b_places + 2 * job->plan.layout.c_places;

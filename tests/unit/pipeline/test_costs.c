@@ -163,6 +163,21 @@ static void the_probe_finds_the_speed_of_the_link(void **state)
     assert_int_equal(hr_runtime_close(&runtime, &error), HR_OK);
 }
 
+static void a_small_device_is_probed_within_its_memory(void **state)
+{
+    (void)state;
+    hr_runtime *runtime = NULL;
+    hr_device *device = NULL;
+    hr_error error = HR_ERROR_INIT;
+    assert_int_equal(hr_runtime_open(NULL, &runtime, &error), HR_OK);
+    assert_int_equal(hr_device_open(runtime, "cpu:discrete,memory=1M,threads=1", &device, &error), HR_OK);
+    hr_costs costs = {0};
+    assert_int_equal(hr_costs_probe(device, &costs, &error), HR_OK);
+    assert_true(costs.h2d.count > 0 && costs.h2d.bytes[costs.h2d.count - 1] <= 1 << 20);
+    assert_int_equal(hr_device_close(&device, &error), HR_OK);
+    assert_int_equal(hr_runtime_close(&runtime, &error), HR_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -172,6 +187,7 @@ int main(void)
         cmocka_unit_test(a_place_that_cannot_be_written_is_an_error_for_whoever_asks),
         cmocka_unit_test(the_cache_folder_is_the_users),
         cmocka_unit_test(the_probe_finds_the_speed_of_the_link),
+        cmocka_unit_test(a_small_device_is_probed_within_its_memory),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -418,6 +418,10 @@ static void what_does_not_fit_is_refused_when_opening(void **state)
         bad.pinned_bytes = 256;
         assert_int_equal(run_on(specs[s], &bad, NULL, &error), HR_E_RANGE);
         assert_non_null(strstr(error.text, "256"));
+        /* More than there is memory for, although the array would fit. */
+        bad.chunk_bytes = UINT64_C(1) << 40;
+        bad.pinned_bytes = 0;
+        assert_int_equal(run_on(specs[s], &bad, NULL, &error), HR_E_RANGE);
     }
 }
 
