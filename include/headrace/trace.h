@@ -66,7 +66,7 @@ typedef struct hr_audit_summary {
     int64_t span_ns;      /* from the first to the last work on any GPU */
     int64_t replayed_ns;  /* the same when the trace is run again unchanged: how good predictions can be */
     int64_t all_fixed_ns; /* with every finding repaired */
-    const char *bound;    /* what binds then: "compute", "copies in", "copies out", "the host" */
+    const char *bound;    /* what binds then: "compute", "copies in", "copies out", "copies", "the host" */
     int64_t bound_ns;     /* how long that is busy */
     double overlap_pct;   /* share of copies or kernels, whichever are shorter, that overlaps; 100 without
                              either */

@@ -196,7 +196,7 @@ static void put_finding(const hr_report *report, uint32_t index, FILE *out)
         put_wrapped(out, finding->fix, 12);
     }
     if (finding->proof[0] != '\0') {
-        fputs("     check  ", out);
+        fputs(finding->kind == HR_FINDING_DEFECT ? "     check  " : "     note   ", out);
         put_wrapped(out, finding->proof, 12);
     }
 }

@@ -34,7 +34,7 @@ void hr_plan_free(hr_plan *plan)
     *plan = (hr_plan){0};
 }
 
-hr_status hr_plan_new(const hr_graph *graph, const hr_link *link, hr_plan *plan)
+hr_status hr_plan_new(const hr_graph *graph, const hr_link *link, bool one_copy_engine, hr_plan *plan)
 {
     const hr_trace *trace = graph->trace;
     size_t works = (size_t)trace->work_count + 1;
@@ -54,6 +54,8 @@ hr_status hr_plan_new(const hr_graph *graph, const hr_link *link, hr_plan *plan)
         const hr_event *event = &trace->events[trace->work[i]];
         plan->length_ns[i] = hr_event_ns(event);
         plan->engine[i] = (uint8_t)engine_of(event);
+        if (one_copy_engine && plan->engine[i] == HR_ENGINE_OUT)
+            plan->engine[i] = HR_ENGINE_IN;
     }
     return HR_OK;
 }

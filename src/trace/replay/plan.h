@@ -24,7 +24,9 @@ typedef struct hr_plan {
     bool *gone;         /* by node: does not appear in the run any more */
 } hr_plan;
 
-HR_CHECKED hr_status hr_plan_new(const hr_graph *graph, const hr_link *link, hr_plan *plan);
+/* `one_copy_engine`: both directions take turns in one engine, as on many consumer cards. */
+HR_CHECKED hr_status hr_plan_new(const hr_graph *graph, const hr_link *link, bool one_copy_engine,
+                                 hr_plan *plan);
 void hr_plan_free(hr_plan *plan);
 HR_CHECKED hr_status hr_plan_edge(hr_plan *plan, uint32_t from, uint32_t to, int64_t lag_ns);
 /* Changes the plan as the repair says. HR_E_HOST_MEMORY. */

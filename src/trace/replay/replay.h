@@ -26,8 +26,9 @@ void hr_replay_free(hr_replay **replay);
 
 typedef struct hr_replay_result {
     int64_t span_ns;
-    const char *bound; /* "compute", "copies in", "copies out", "the host" or "waiting"; static storage */
-    int64_t bound_ns;  /* how long that was busy, or how much of the longest chain it made */
+    const char *
+        bound; /* "compute", "copies in", "copies out", "copies" (one engine for both) or "the host"; static storage */
+    int64_t bound_ns; /* how long that was busy, or how much of the longest chain it made */
 } hr_replay_result;
 
 /*

@@ -15,6 +15,7 @@ struct hr_replay {
     const hr_graph *graph;
     hr_link link;
     uint32_t capacity[HR_ENGINE_KINDS]; /* most that ran at once in the trace, by kind, for any one device */
+    bool one_copy_engine;
 };
 
 typedef struct hr_ready {
@@ -34,6 +35,7 @@ typedef struct hr_run {
     int64_t *free_ns;
     uint32_t *last_work;
     uint32_t capacity[HR_ENGINE_KINDS];
+    bool one_copy_engine;
 } hr_run;
 
 static bool earlier(const hr_ready *a, const hr_ready *b)
@@ -236,7 +238,7 @@ static void find_bound(const hr_run *run, uint32_t last, int64_t span_begin_ns, 
         if (share[i] > share[best])
             best = i;
     }
-    result->bound = names[best];
+    result->bound = best == HR_ENGINE_IN && run->one_copy_engine ? "copies" : names[best];
     result->bound_ns = best == HR_ENGINE_NONE ? share[best] : busy_ns[best];
 }
 
@@ -331,7 +333,7 @@ static hr_status find_capacity(hr_replay *replay)
 {
     hr_plan plan;
     int64_t ends[MOST_ENGINES];
-    hr_status status = hr_plan_new(replay->graph, &replay->link, &plan);
+    hr_status status = hr_plan_new(replay->graph, &replay->link, replay->one_copy_engine, &plan);
     if (status != HR_OK)
         return status;
     for (int kind = 0; kind < HR_ENGINE_KINDS; kind++) {
@@ -346,6 +348,32 @@ static hr_status find_capacity(hr_replay *replay)
     return HR_OK;
 }
 
+/*
+ * Do both directions take turns in one engine? Then they never overlap, and time and again a copy begins right when one
+ * of the other direction in another stream has ended.
+ */
+static bool takes_turns(const hr_trace *trace)
+{
+    enum { PROMPT_NS = 15 * 1000, LEAST_TURNS = 2 };
+    const hr_event *last[2] = {NULL, NULL}; /* the copy of each direction that ended last */
+    uint32_t turns = 0;
+    for (uint32_t i = 0; i < trace->work_count; i++) {
+        const hr_event *copy = &trace->events[trace->work[i]];
+        if (!hr_event_is_upload(copy) && !hr_event_is_download(copy))
+            continue;
+        bool down = hr_event_is_download(copy);
+        const hr_event *other = last[!down];
+        if (other != NULL && other->device == copy->device) {
+            if (other->end_ns > copy->begin_ns)
+                return false;
+            turns += other->stream != copy->stream && copy->begin_ns - other->end_ns <= PROMPT_NS;
+        }
+        if (last[down] == NULL || copy->end_ns > last[down]->end_ns)
+            last[down] = copy;
+    }
+    return turns >= LEAST_TURNS;
+}
+
 hr_status hr_replay_new(const hr_graph *graph, const hr_link *link, hr_replay **replay, hr_error *error)
 {
     hr_replay *made = calloc(1, sizeof *made);
@@ -353,6 +381,7 @@ hr_status hr_replay_new(const hr_graph *graph, const hr_link *link, hr_replay **
     if (made != NULL) {
         made->graph = graph;
         made->link = *link;
+        made->one_copy_engine = takes_turns(graph->trace);
         status = find_capacity(made);
     }
     if (status != HR_OK) {
@@ -391,12 +420,13 @@ hr_status hr_replay_run(hr_replay *replay, const hr_findings *findings, const bo
 {
     hr_plan plan;
     hr_run run = {0};
-    hr_status status = hr_plan_new(replay->graph, &replay->link, &plan);
+    hr_status status = hr_plan_new(replay->graph, &replay->link, replay->one_copy_engine, &plan);
     if (status == HR_OK)
         status = apply(&plan, findings, use);
     if (status == HR_OK)
         status = run_new(&run, &plan, replay->capacity);
     if (status == HR_OK) {
+        run.one_copy_engine = replay->one_copy_engine;
         status = walk(&run);
         if (status == HR_OK)
             status = measure(&run, result);

@@ -266,6 +266,33 @@ static void the_default_stream_no_longer_cuts(void **state)
     hr_trace_free(&maker.trace);
 }
 
+/* Two streams, each copy in, kernel, copy out; copies of both directions wait for each other across streams. */
+static void one_copy_engine_stays_one(void **state)
+{
+    (void)state;
+    trace_maker maker = maker_open();
+    uint32_t thread = maker_thread(&maker, 1);
+    uint32_t streams[2] = {maker_stream(&maker, 13, HR_STREAM_FLAG_NON_BLOCKING),
+                           maker_stream(&maker, 14, HR_STREAM_FLAG_NON_BLOCKING)};
+    hr_replay_result result;
+    double at = 1000.0;
+    for (int i = 0; i < ROUNDS; i++) {
+        uint32_t stream = streams[i % 2];
+        double host = i * 20.0;
+        maker_call(&maker, thread, "cudaMemcpyAsync", host, host + 3.0);
+        maker_copy(&maker, stream, HR_DIRECTION_H2D, HR_MEMORY_PINNED, 8000000, at, at + 300.0);
+        maker_launch(&maker, thread, stream, host + 4.0, at + 301.0, at + 351.0);
+        maker_call(&maker, thread, "cudaMemcpyAsync", host + 10.0, host + 13.0);
+        maker_copy(&maker, stream, HR_DIRECTION_D2H, HR_MEMORY_PINNED, 8000000, at + 352.0, at + 652.0);
+        at += 653.0;
+    }
+    maker_finish(&maker);
+    double foreseen = replayed(&maker, HR_REPAIR_OWN_STREAM, 3, host_copy, &result);
+    assert_true(foreseen >= ROUNDS * 600.0);
+    assert_string_equal(result.bound, "copies");
+    hr_trace_free(&maker.trace);
+}
+
 static void batched_copies_cost_one_start(void **state)
 {
     (void)state;
@@ -294,6 +321,7 @@ int main(void)
         cmocka_unit_test(an_event_keeps_its_order_when_the_host_no_longer_waits),
         cmocka_unit_test(copies_that_no_longer_wait_run_beside_kernels),
         cmocka_unit_test(the_default_stream_no_longer_cuts),
+        cmocka_unit_test(one_copy_engine_stays_one),
         cmocka_unit_test(batched_copies_cost_one_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
