@@ -22,6 +22,9 @@ hr_status hr_cuda_op_sum(const hr_launch *launch, hr_error *error);
 hr_status hr_cuda_op_checksum(const hr_launch *launch, hr_error *error);
 hr_status hr_cuda_op_copy(const hr_launch *launch, hr_error *error);
 
+/* matmul of bf16: rounds the launch's accumulator into its output. */
+hr_status hr_cuda_op_round_bf16(const hr_launch *launch, hr_error *error);
+
 /* What came of the launches since the last call of it in this thread. */
 hr_status hr_cuda_op_launched(const char *op, hr_error *error);
 

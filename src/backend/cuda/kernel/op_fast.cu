@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backend/cuda/kernel/kernel.h"
 #include "backend/cuda/kernel/op_fast.h"
+#include "backend/cuda/op_launchers.h"
 
 #include <cmath>
 #include <cstdint>
@@ -74,24 +75,29 @@ extern "C" bool hr_cuda_fast_conv2d(const hr_launch *launch, hr_status *status, 
 extern "C" bool hr_cuda_fast_matmul(const hr_launch *launch, hr_status *status, hr_error *error)
 {
     const hr_view &a = launch->in[0], &b = launch->in[1], &c = launch->out[0];
-    /* Panels of bf16 add up in f32 outside C, and the last one rounds: the plain kernel does that. */
-    if (c.dtype != HR_F32 && !(c.dtype == HR_BF16 && launch->accumulator == nullptr && !launch->accumulate)) {
+    /* Panels of bf16 add up in f32 outside C, and the last one rounds. */
+    const bool apart = c.dtype == HR_BF16 && launch->accumulator != nullptr;
+    if (c.dtype != HR_F32 && !apart && !(c.dtype == HR_BF16 && !launch->accumulate)) {
         return false;
     }
     hr_kernel_matmul_args args = {};
     args.dtype = a.dtype;
-    args.c_dtype = c.dtype;
+    args.c_dtype = apart ? HR_F32 : c.dtype;
     args.accumulate = launch->accumulate ? 1 : 0;
     args.a = a.data;
     args.b = b.data;
-    args.c = c.data;
+    args.c = apart ? launch->accumulator : c.data;
     args.m = c.shape.extent[0];
     args.n = c.shape.extent[1];
     args.k = a.shape.extent[1];
     args.a_pitch_bytes = a.row_pitch_bytes;
     args.b_pitch_bytes = b.row_pitch_bytes;
-    args.c_pitch_bytes = c.row_pitch_bytes;
-    return took(
+    args.c_pitch_bytes = apart ? args.n * sizeof(float) : c.row_pitch_bytes;
+    const bool taken = took(
         hr_kernel_matmul(&args, HR_MECHANISM_AUTO, static_cast<cudaStream_t>(launch->native_stream), error),
         status);
+    if (taken && *status == HR_OK && apart && launch->last) {
+        *status = hr_cuda_op_round_bf16(launch, error);
+    }
+    return taken;
 }

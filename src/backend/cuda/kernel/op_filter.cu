@@ -43,6 +43,13 @@ __device__ inline int64_t mapped(int64_t index, int64_t n, hr_border border)
     return n > 1 ? index : 0;
 }
 
+// A row of the whole array, which the view holds.
+template <class T> __device__ inline const T *line_of(const image &s, int64_t row)
+{
+    const int64_t offset = (row - static_cast<int64_t>(s.in_first)) * static_cast<int64_t>(s.in_pitch);
+    return reinterpret_cast<const T *>(static_cast<const char *>(s.in) + offset);
+}
+
 template <class T, class A> __device__ inline A add_tap(A value, A weight, A sum)
 {
     if constexpr (std::is_integral_v<T>) {
@@ -52,17 +59,16 @@ template <class T, class A> __device__ inline A add_tap(A value, A weight, A sum
     }
 }
 
+// Near an edge: every tap looks for the element that it stands for.
 template <class T, class A>
-__device__ inline A element_sum(const image &s, const filter<A> &f, int64_t row, int64_t column,
-                                uint64_t channel)
+__device__ inline A edge_sum(const image &s, const filter<A> &f, int64_t row, int64_t column,
+                             uint64_t channel)
 {
     A sum = 0;
     const int64_t columns = static_cast<int64_t>(s.columns);
     for (int i = 0; i < f.rows; i++) {
         const int64_t y = mapped(row + i - f.rows / 2, static_cast<int64_t>(s.whole_rows), f.border);
-        const T *line = reinterpret_cast<const T *>(static_cast<const char *>(s.in) +
-                                                    (y - static_cast<int64_t>(s.in_first)) *
-                                                        static_cast<int64_t>(s.in_pitch));
+        const T *line = line_of<T>(s, y);
         for (int j = 0; j < f.columns; j++) {
             const int64_t x = mapped(column + j - f.columns / 2, columns, f.border);
             const A value =
@@ -72,6 +78,34 @@ __device__ inline A element_sum(const image &s, const filter<A> &f, int64_t row,
         }
     }
     return sum;
+}
+
+template <class T, class A>
+__device__ inline A inner_sum(const image &s, const filter<A> &f, int64_t row, int64_t column,
+                              uint64_t channel)
+{
+    A sum = 0;
+    const uint64_t first = static_cast<uint64_t>(column - f.columns / 2) * s.channels + channel;
+    int tap = 0;
+    for (int i = 0; i < f.rows; i++) {
+        const T *at = line_of<T>(s, row + i - f.rows / 2) + first;
+#pragma unroll 4
+        for (int j = 0; j < f.columns; j++, tap++, at += s.channels) {
+            sum = add_tap<T, A>(static_cast<A>(widen(*at)), f.weight[tap], sum);
+        }
+    }
+    return sum;
+}
+
+template <class T, class A>
+__device__ inline A element_sum(const image &s, const filter<A> &f, int64_t row, int64_t column,
+                                uint64_t channel)
+{
+    const int64_t half_rows = f.rows / 2;
+    const int64_t half_columns = f.columns / 2;
+    const bool inner = row >= half_rows && row + half_rows < static_cast<int64_t>(s.whole_rows) &&
+                       column >= half_columns && column + half_columns < static_cast<int64_t>(s.columns);
+    return inner ? inner_sum<T, A>(s, f, row, column, channel) : edge_sum<T, A>(s, f, row, column, channel);
 }
 
 template <class T, class A>

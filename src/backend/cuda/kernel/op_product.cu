@@ -134,8 +134,30 @@ template <class T> hr_status launch_product(const hr_launch *launch, hr_error *e
     return hr_cuda_op_launched("matmul", error);
 }
 
+__global__ void __launch_bounds__(block_threads)
+    round_sums(const float *__restrict__ sums, bf16 *out, uint64_t ldc, uint64_t columns, uint64_t elements)
+{
+    for (uint64_t i = first_index(); i < elements; i += index_stride()) {
+        out[i / columns * ldc + i % columns] = narrow<bf16>(sums[i]);
+    }
+}
+
 } // namespace
 } // namespace headrace::op
+
+extern "C" hr_status hr_cuda_op_round_bf16(const hr_launch *launch, hr_error *error)
+{
+    using namespace headrace::op;
+    const hr_view &c = launch->out[0];
+    const uint64_t elements = c.shape.extent[0] * c.shape.extent[1];
+    if (elements == 0) {
+        return HR_OK;
+    }
+    round_sums<<<grid_for(elements), block_threads, 0, stream_of(launch)>>>(
+        static_cast<const float *>(launch->accumulator), static_cast<bf16 *>(c.data), c.row_pitch_bytes / 2,
+        c.shape.extent[1], elements);
+    return hr_cuda_op_launched("matmul", error);
+}
 
 extern "C" hr_status hr_cuda_op_matmul(const hr_launch *launch, hr_error *error)
 {
