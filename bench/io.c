@@ -61,7 +61,7 @@ static void read_whole(const char *path)
 {
     hr_input *input = open_input(path, UINT64_MAX);
     free(memory);
-    memory = malloc(info.bytes);
+    memory = malloc(info.bytes + 1);
     must(memory != NULL && hr_input_read_all(input, memory, &error) == HR_OK, path);
     hr_input_close(&input);
 }
