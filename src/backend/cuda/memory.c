@@ -146,7 +146,7 @@ static hr_status take_pinned_exactly(hr_bdevice *device, const hr_bmemory *memor
     if (status == HR_E_HOST_MEMORY) {
         status = HR_E_PINNED_MEMORY;
         why->status = status;
-    } else if (status == HR_OK || status != HR_E_DEVICE_LOST) {
+    } else if (status != HR_E_DEVICE_LOST) {
         return status == HR_OK ? HR_OK : take_hostalloc(device, bytes, it, error);
     }
     *error = *why;
