@@ -17,8 +17,9 @@ typedef struct hr_kbench {
     uint16_t *halves; /* the pattern in bf16, made when first needed */
     cudaStream_t stream;
     cudaEvent_t begin, end;
+    uint32_t *go; /* pinned: the stream is held until it is not 0 */
     uint64_t seed;
-    double copy_gbps; /* this device's own copy, read + written */
+
 } hr_kbench;
 
 typedef struct hr_kbench_case {
@@ -32,6 +33,7 @@ typedef struct hr_kbench_case {
     double bytes, flops; /* of one launch; flops 0: reported as bytes; both 0: as time */
     int launches;        /* a batch; 0: 10 */
     int steps;           /* the time is reported over these; 0: 1 */
+    bool quiet;          /* timed, but not reported */
     bool plain;          /* the name stands alone, without the mechanism's */
     const char *vs;
     double vs_value;

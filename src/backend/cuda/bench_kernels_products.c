@@ -141,31 +141,39 @@ static int verify_matmul(hr_kbench *b, void *job, hr_error *error)
 
 static hr_status products(hr_kbench *b, product_job *j, const char *name, hr_error *error)
 {
-    static const hr_mechanism plain[] = {HR_MECHANISM_SYNC, HR_MECHANISM_LDGSTS, HR_MECHANISM_BULK,
-                                         HR_MECHANISM_TMA};
-    char label[64];
-    const bool cores = j->a.tf32 || j->a.dtype == HR_BF16;
-    double seconds = 0;
+    static const hr_mechanism mechanisms[] = {HR_MECHANISM_SYNC, HR_MECHANISM_LDGSTS, HR_MECHANISM_BULK,
+                                              HR_MECHANISM_TMA};
+    char theirs[64], ours[64];
+    const hr_kbench_case ours_case = {.name = ours,
+                                      .job = j,
+                                      .launch = launch_matmul,
+                                      .verify = verify_matmul,
+                                      .out = j->a.c,
+                                      .out_bytes = j->a.m * j->a.c_pitch_bytes,
+                                      .flops = 2.0 * (double)j->a.m * (double)j->a.n * (double)j->a.k,
+                                      .launches = 3,
+                                      .vs = "cuBLAS"};
+    hr_kbench_case theirs_case = ours_case, c = ours_case;
     hr_status status = HR_OK;
-    hr_kbench_case c = {.name = label,
-                        .job = j,
-                        .launch = launch_blas,
-                        .verify = verify_matmul,
-                        .out = j->a.c,
-                        .out_bytes = j->a.m * j->a.c_pitch_bytes,
-                        .flops = 2.0 * (double)j->a.m * (double)j->a.n * (double)j->a.k,
-                        .launches = 3,
-                        .plain = true};
-    snprintf(label, sizeof label, "cuBLAS %s", name);
-    if (j->library->library != NULL) {
-        status = hr_kbench_run(b, &c, HR_MECHANISM_SYNC, &seconds, error);
+    theirs_case.name = theirs;
+    theirs_case.launch = launch_blas;
+    theirs_case.plain = true;
+    theirs_case.vs = NULL;
+    snprintf(theirs, sizeof theirs, "cuBLAS %s", name);
+    snprintf(ours, sizeof ours, "matmul %s", name);
+    /* The clock follows the load and the temperature: cuBLAS runs again right before each of ours. */
+    for (size_t i = 0; i < sizeof mechanisms / sizeof *mechanisms && status == HR_OK; i++) {
+        double seconds = 0;
+        if (j->library->library != NULL) {
+            theirs_case.quiet = i > 0;
+            status = hr_kbench_run(b, &theirs_case, HR_MECHANISM_SYNC, &seconds, error);
+        }
+        c.vs_value = seconds > 0 ? c.flops / seconds * 1e-12 : 0;
+        if (status == HR_OK) {
+            status = hr_kbench_run(b, &c, mechanisms[i], NULL, error);
+        }
     }
-    snprintf(label, sizeof label, "matmul %s", name);
-    c.launch = launch_matmul;
-    c.plain = false;
-    c.vs = "cuBLAS";
-    c.vs_value = seconds > 0 ? c.flops / seconds * 1e-12 : 0;
-    return status != HR_OK ? status : hr_kbench_every(b, &c, cores ? plain + 3 : plain, cores ? 1 : 4, error);
+    return status;
 }
 
 hr_status hr_kbench_products(hr_kbench *b, hr_error *error)

@@ -50,35 +50,52 @@ static int verify_copy(hr_kbench *b, void *job, hr_error *error)
     return right;
 }
 
+hr_status hr_kbench_device_copy(hr_kbench *b, void *dst, const void *src, uint64_t bytes, double *gbps,
+                                hr_error *error)
+{
+    char name[64];
+    double seconds = 0;
+    hr_kernel_copy_args a = {.dst = dst, .src = src, .bytes = bytes};
+    const hr_kbench_case c = {.name = name,
+                              .job = &a,
+                              .launch = launch_device_copy,
+                              .verify = verify_copy,
+                              .out = dst,
+                              .out_bytes = bytes,
+                              .bytes = 2.0 * (double)bytes,
+                              .plain = true};
+    snprintf(name, sizeof name, "device copy of %llu MiB", (unsigned long long)(bytes >> 20));
+    const hr_status status = hr_kbench_run(b, &c, HR_MECHANISM_SYNC, &seconds, error);
+    if (status == HR_OK) {
+        *gbps = c.bytes / seconds * 1e-9;
+    }
+    return status;
+}
+
 hr_status hr_kbench_copy(hr_kbench *b, hr_error *error)
 {
     hr_kernel_copy_args a = {.bytes = b->quick ? UINT64_C(1) << 28 : UINT64_C(1) << 30};
     void *src = NULL;
-    double seconds = 0;
+    double copy_gbps = 0;
     hr_status status = hr_kbench_take(b, &src, a.bytes, true, error);
     a.src = src;
     if (status == HR_OK) {
         status = hr_kbench_take(b, &a.dst, a.bytes, false, error);
     }
     if (status == HR_OK) {
-        hr_kbench_case c = {.name = "device copy",
+        status = hr_kbench_device_copy(b, a.dst, src, a.bytes, &copy_gbps, error);
+    }
+    if (status == HR_OK) {
+        hr_kbench_case c = {.name = "copy",
                             .job = &a,
-                            .launch = launch_device_copy,
+                            .launch = launch_copy,
                             .verify = verify_copy,
                             .out = a.dst,
                             .out_bytes = a.bytes,
                             .bytes = 2.0 * (double)a.bytes,
-                            .plain = true};
-        status = hr_kbench_run(b, &c, HR_MECHANISM_SYNC, &seconds, error);
-        if (status == HR_OK) {
-            b->copy_gbps = c.bytes / seconds * 1e-9;
-            c.name = "copy";
-            c.launch = launch_copy;
-            c.plain = false;
-            c.vs = "device copy";
-            c.vs_value = b->copy_gbps;
-            status = hr_kbench_every(b, &c, all, all_count, error);
-        }
+                            .vs = "device copy",
+                            .vs_value = copy_gbps};
+        status = hr_kbench_every(b, &c, all, all_count, error);
     }
     (void)cudaFree(a.dst);
     (void)cudaFree(src);
@@ -130,6 +147,10 @@ hr_status hr_kbench_intensity(hr_kbench *b, hr_error *error)
     }
     a.src = src;
     a.dst = dst;
+    double copy_gbps = 0;
+    if (status == HR_OK) {
+        status = hr_kbench_device_copy(b, dst, src, bytes, &copy_gbps, error);
+    }
     for (size_t i = 0; i < sizeof sweep / sizeof *sweep && status == HR_OK; i++) {
         char name[64];
         hr_kbench_case c = {.name = name,
@@ -145,7 +166,7 @@ hr_status hr_kbench_intensity(hr_kbench *b, hr_error *error)
         /* Each mechanism against plain loads at the same intensity. */
         double seconds = 0;
         c.vs = "device copy";
-        c.vs_value = b->copy_gbps;
+        c.vs_value = copy_gbps;
         status = hr_kbench_run(b, &c, HR_MECHANISM_SYNC, &seconds, error);
         c.vs = "sync";
         c.vs_value = seconds > 0 ? c.bytes / seconds * 1e-9 : 0;
@@ -223,7 +244,8 @@ static int verify_conv2d(hr_kbench *b, void *job, hr_error *error)
     return right;
 }
 
-static hr_status conv2d_case(hr_kbench *b, hr_kernel_conv2d_args *a, const char *name, hr_error *error)
+static hr_status conv2d_case(hr_kbench *b, hr_kernel_conv2d_args *a, const char *name, double copy_gbps,
+                             hr_error *error)
 {
     hr_kbench_case c = {.name = name,
                         .job = a,
@@ -232,7 +254,7 @@ static hr_status conv2d_case(hr_kbench *b, hr_kernel_conv2d_args *a, const char 
                         .out = a->dst,
                         .out_bytes = a->dst_pitch_bytes * a->dst_rows,
                         .vs = "device copy",
-                        .vs_value = b->copy_gbps};
+                        .vs_value = copy_gbps};
     c.bytes = 2.0 * (double)c.out_bytes;
     static const hr_mechanism clusters[] = {HR_MECHANISM_STAS, HR_MECHANISM_CLUSTER};
     hr_status status = hr_kbench_every(b, &c, all, all_count, error);
@@ -259,6 +281,10 @@ hr_status hr_kbench_conv2d(hr_kbench *b, hr_error *error)
     for (int i = 0; i < 49; i++) {
         weights[i] = 0.01F * (float)(i % 11) - 0.02F;
     }
+    double copy_gbps[2] = {0};
+    for (int i = 0; i < 2 && status == HR_OK; i++) {
+        status = hr_kbench_device_copy(b, a.dst, src, side * side * (i == 0 ? 4 : 1), &copy_gbps[i], error);
+    }
     for (int pass = 0; pass < 12 && status == HR_OK; pass++) {
         a.edge = 3 + 2 * (uint32_t)(pass % 3);
         a.dtype = pass / 3 % 2 ? HR_U8 : HR_F32;
@@ -266,7 +292,7 @@ hr_status hr_kbench_conv2d(hr_kbench *b, hr_error *error)
         a.src_pitch_bytes = a.dst_pitch_bytes = side * hr_dtype_bytes(a.dtype);
         snprintf(name, sizeof name, "conv2d %s %ux%u%s", hr_dtype_name(a.dtype), a.edge, a.edge,
                  a.separable ? " separable" : "");
-        status = conv2d_case(b, &a, name, error);
+        status = conv2d_case(b, &a, name, copy_gbps[a.dtype == HR_U8], error);
     }
     if (status == HR_OK) {
         a.edge = 3;
@@ -274,7 +300,7 @@ hr_status hr_kbench_conv2d(hr_kbench *b, hr_error *error)
         a.separable = 0;
         a.weights = gauss3;
         a.src_pitch_bytes = a.dst_pitch_bytes = side;
-        status = conv2d_case(b, &a, "conv2d u8 3x3 gauss", error);
+        status = conv2d_case(b, &a, "conv2d u8 3x3 gauss", copy_gbps[1], error);
     }
     (void)cudaFree(a.dst);
     (void)cudaFree(src);
@@ -322,6 +348,10 @@ hr_status hr_kbench_transpose(hr_kbench *b, hr_error *error)
         status = hr_kbench_take(b, &a.dst, side * side * 4, false, error);
     }
     a.src = src;
+    double copy_gbps = 0;
+    if (status == HR_OK) {
+        status = hr_kbench_device_copy(b, a.dst, src, side * side * 4, &copy_gbps, error);
+    }
     if (status == HR_OK) {
         hr_kbench_case c = {.name = "transpose f32",
                             .job = &a,
@@ -331,7 +361,7 @@ hr_status hr_kbench_transpose(hr_kbench *b, hr_error *error)
                             .out_bytes = side * side * 4,
                             .bytes = 8.0 * (double)(side * side),
                             .vs = "device copy",
-                            .vs_value = b->copy_gbps};
+                            .vs_value = copy_gbps};
         status = hr_kbench_every(b, &c, all, all_count, error);
     }
     (void)cudaFree(a.dst);

@@ -5,7 +5,10 @@
 
 #include "bench_kernels_case.h"
 
-hr_status hr_kbench_copy(hr_kbench *b, hr_error *error); /* first: it finds copy_gbps */
+/* The device's own copy of as many bytes as a case has, reported and returned: what the case is compared with. */
+hr_status hr_kbench_device_copy(hr_kbench *b, void *dst, const void *src, uint64_t bytes, double *gbps,
+                                hr_error *error);
+hr_status hr_kbench_copy(hr_kbench *b, hr_error *error);
 hr_status hr_kbench_intensity(hr_kbench *b, hr_error *error);
 hr_status hr_kbench_conv2d(hr_kbench *b, hr_error *error);
 hr_status hr_kbench_transpose(hr_kbench *b, hr_error *error);

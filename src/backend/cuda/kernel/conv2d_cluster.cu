@@ -45,7 +45,8 @@ __device__ inline float4 outer_piece(const conv_job &job, int row, int column)
 
 template <int Edge, bool Engine>
 __global__ void __launch_bounds__(threads)
-    conv2d_halo(const __grid_constant__ conv_job job, const __grid_constant__ conv_weights<Edge, conv_math::floats> weights)
+    conv2d_halo(const __grid_constant__ conv_job job,
+                const __grid_constant__ conv_weights<Edge, conv_math::floats> weights)
 {
     if constexpr (device::have_bulk) {
         using shape = conv_shape<float, Edge>;
@@ -65,7 +66,8 @@ __global__ void __launch_bounds__(threads)
             halo.arrive_and_expect((has_left + has_right) * shape::tile_rows * 16);
         }
         own_ring<Edge> ring(storage.own);
-        ring.fill({static_cast<const float *>(job.src), job.src_pitch, job.src_rows, job.columns, nullptr}, row, strip);
+        ring.fill({static_cast<const float *>(job.src), job.src_pitch, job.src_rows, job.columns, nullptr},
+                  row, strip);
         device::cluster_sync();
         float *const tile = &ring.wait()[0][0] - shape::pad; /* with its left halo */
         const int r = static_cast<int>(threadIdx.x) / 2;
@@ -94,7 +96,8 @@ __global__ void __launch_bounds__(threads)
             conv_fix_border<shape>(tile, job, row, strip - shape::pad, true);
             conv_compute<float, Edge, conv_math::floats>(tile, job, weights, out, strip);
         }
-        device::cluster_sync(); /* nobody leaves while a neighbour still reads from, or writes to, its memory */
+        device::
+            cluster_sync(); /* nobody leaves while a neighbour still reads from, or writes to, its memory */
     }
 }
 
@@ -104,11 +107,13 @@ template <int Edge, bool Engine> hr_status start(const conv_plan &plan, cudaStre
     std::copy(plan.weights, plan.weights + Edge * Edge, weights.w);
     const unsigned across = static_cast<unsigned>(plan.job.across);
     const unsigned padded = (across + cluster_size - 1) / cluster_size * cluster_size;
-    return launch_cluster("conv2d", conv2d_halo<Edge, Engine>, cluster_size, dim3(plan.blocks / across * padded),
-                          dim3(threads), sizeof(cluster_storage<Edge>), stream, error, plan.job, weights);
+    return launch_cluster("conv2d", conv2d_halo<Edge, Engine>, cluster_size,
+                          dim3(plan.blocks / across * padded), dim3(threads), sizeof(cluster_storage<Edge>),
+                          stream, error, plan.job, weights);
 }
 
-template <bool Engine> hr_status edges(const conv_plan &plan, unsigned edge, cudaStream_t stream, hr_error *error)
+template <bool Engine>
+hr_status edges(const conv_plan &plan, unsigned edge, cudaStream_t stream, hr_error *error)
 {
     return edge == 3   ? start<3, Engine>(plan, stream, error)
            : edge == 5 ? start<5, Engine>(plan, stream, error)
@@ -117,7 +122,8 @@ template <bool Engine> hr_status edges(const conv_plan &plan, unsigned edge, cud
 
 } // namespace
 
-hr_status conv2d_cluster(const conv_plan &plan, unsigned edge, hr_mechanism m, cudaStream_t stream, hr_error *error)
+hr_status conv2d_cluster(const conv_plan &plan, unsigned edge, hr_mechanism m, cudaStream_t stream,
+                         hr_error *error)
 {
     return m == HR_MECHANISM_CLUSTER ? edges<true>(plan, edge, stream, error)
                                      : edges<false>(plan, edge, stream, error);

@@ -140,11 +140,12 @@ hr_status start(const histogram_job &job, hr_dtype dtype, hr_mechanism m, const 
         return dtype == HR_U8
                    ? launch_cluster("histogram", histogram_cluster<unsigned char>, cluster_size, dim3(blocks),
                                     dim3(wide_threads), 256 / cluster_size * 4, stream, error, job)
-                   : launch_cluster("histogram", histogram_cluster<unsigned short>, cluster_size, dim3(blocks),
-                                    dim3(wide_threads), own_bins * 4, stream, error, job);
+                   : launch_cluster("histogram", histogram_cluster<unsigned short>, cluster_size,
+                                    dim3(blocks), dim3(wide_threads), own_bins * 4, stream, error, job);
     }
     if (dtype == HR_U8) {
-        const auto blocks = static_cast<unsigned>(std::min<long long>((pieces + threads - 1) / threads, c.sms * 8LL));
+        const auto blocks =
+            static_cast<unsigned>(std::min<long long>((pieces + threads - 1) / threads, c.sms * 8LL));
         return launch("histogram", histogram_bytes, dim3(blocks), dim3(threads), 0, stream, error, job);
     }
     const auto blocks =
@@ -157,12 +158,13 @@ hr_status start(const histogram_job &job, hr_dtype dtype, hr_mechanism m, const 
 
 using namespace headrace::kernel;
 
-extern "C" hr_status hr_kernel_histogram(const hr_kernel_histogram_args *a, hr_mechanism m, cudaStream_t stream,
-                                         hr_error *error)
+extern "C" hr_status hr_kernel_histogram(const hr_kernel_histogram_args *a, hr_mechanism m,
+                                         cudaStream_t stream, hr_error *error)
 {
     chip c;
     if (a->dtype != HR_U8 && a->dtype != HR_U16) {
-        return hr_fail(error, HR_E_UNSUPPORTED, "histogram: dtype %s, needs u8 or u16", hr_dtype_name(a->dtype));
+        return hr_fail(error, HR_E_UNSUPPORTED, "histogram: dtype %s, needs u8 or u16",
+                       hr_dtype_name(a->dtype));
     }
     const uint64_t size = hr_dtype_bytes(a->dtype);
     if (a->elements >> 34 != 0) {

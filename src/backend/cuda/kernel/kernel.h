@@ -35,9 +35,9 @@ const char *hr_mechanism_name(hr_mechanism mechanism);
 
 /* Knobs for the bench; null or zeros mean what was measured to be best. */
 typedef struct hr_kernel_tuning {
-    uint32_t blocks_per_sm;
-    uint32_t rows; /* conv2d: output rows a warp walks down; stencil3d: planes */
-    uint32_t variant;
+    uint32_t blocks_per_sm; /* at most so many at once */
+    uint32_t rows;          /* stencil3d: the planes that a block walks */
+    uint32_t variant;       /* matmul: the tile rows that are walked together */
 } hr_kernel_tuning;
 
 /* dst[i] = src[i], bytes. Mechanisms: sync (any alignment), ldgsts, group, barrier, bulk, tma (both ends
@@ -160,8 +160,8 @@ typedef struct hr_kernel_histogram_args {
     const hr_kernel_tuning *tuning;
     hr_mechanism *used;
 } hr_kernel_histogram_args;
-hr_status hr_kernel_histogram(const hr_kernel_histogram_args *args, hr_mechanism mechanism, cudaStream_t stream,
-                              hr_error *error);
+hr_status hr_kernel_histogram(const hr_kernel_histogram_args *args, hr_mechanism mechanism,
+                              cudaStream_t stream, hr_error *error);
 
 /*
  * *result = the sum of src: an f64 for f32 (summed in f64, in an order that depends on the number of elements alone),

@@ -171,15 +171,15 @@ hr_status start(const hr_kernel_reduce_args *a, hr_mechanism m, cudaStream_t str
     const auto n = static_cast<long long>(a->elements);
     S *const partial = static_cast<S *>(a->workspace);
     const bool cluster = m == HR_MECHANISM_STAS;
-    hr_status status =
-        cluster ? launch_cluster("reduce", reduce_cluster<T>, group, dim3(blocks), dim3(threads), 0, stream, error,
-                                 static_cast<const T *>(a->src), n, partial)
-                : launch("reduce", reduce_blocks<T>, dim3(blocks), dim3(threads), 0, stream, error,
-                         static_cast<const T *>(a->src), n, partial);
+    hr_status status = cluster
+                           ? launch_cluster("reduce", reduce_cluster<T>, group, dim3(blocks), dim3(threads),
+                                            0, stream, error, static_cast<const T *>(a->src), n, partial)
+                           : launch("reduce", reduce_blocks<T>, dim3(blocks), dim3(threads), 0, stream, error,
+                                    static_cast<const T *>(a->src), n, partial);
     if (status == HR_OK) {
         status = launch("reduce", reduce_partials<S>, dim3(1), dim3(blocks / group), 0, stream, error,
-                        static_cast<const S *>(partial), cluster ? blocks / group : blocks, cluster ? 1 : group,
-                        static_cast<S *>(a->result));
+                        static_cast<const S *>(partial), cluster ? blocks / group : blocks,
+                        cluster ? 1 : group, static_cast<S *>(a->result));
     }
     return status;
 }
@@ -196,7 +196,8 @@ extern "C" hr_status hr_kernel_reduce(const hr_kernel_reduce_args *a, hr_mechani
 {
     chip c;
     if (a->dtype != HR_F32 && a->dtype != HR_U32) {
-        return hr_fail(error, HR_E_UNSUPPORTED, "reduce: dtype %s, needs f32 or u32", hr_dtype_name(a->dtype));
+        return hr_fail(error, HR_E_UNSUPPORTED, "reduce: dtype %s, needs f32 or u32",
+                       hr_dtype_name(a->dtype));
     }
     if (a->elements > INT64_MAX / 8) {
         return hr_fail(error, HR_E_RANGE, "reduce: %llu elements, needs fewer than 2^60",
@@ -213,6 +214,7 @@ extern "C" hr_status hr_kernel_reduce(const hr_kernel_reduce_args *a, hr_mechani
         "reduce", m, order, sizeof order / sizeof *order, a->used, error,
         [&](hr_mechanism k, char(&reason)[HR_TENSOR_REASON_BYTES]) { return chip_has(c, k, reason); },
         [&](hr_mechanism k) {
-            return a->dtype == HR_F32 ? start<float>(a, k, stream, error) : start<unsigned>(a, k, stream, error);
+            return a->dtype == HR_F32 ? start<float>(a, k, stream, error)
+                                      : start<unsigned>(a, k, stream, error);
         });
 }

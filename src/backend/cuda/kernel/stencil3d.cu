@@ -240,7 +240,7 @@ extern "C" hr_status hr_kernel_stencil3d(const hr_kernel_stencil3d_args *a, hr_m
     std::copy(a->weights, a->weights + 7, job.w);
     job.vector_store =
         aligned16(a->dst) && a->dst_row_pitch_bytes % 16 == 0 && a->dst_slice_pitch_bytes % 16 == 0;
-        const unsigned at_once = a->tuning != nullptr ? a->tuning->blocks_per_sm : 0;
+    const unsigned at_once = a->tuning != nullptr ? a->tuning->blocks_per_sm : 0;
     job.shared = shared_for(c, sizeof(plane_ring<mechanism::barrier>::storage), at_once);
     CUtensorMap map = {};
     return with_mechanism(

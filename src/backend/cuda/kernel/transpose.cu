@@ -187,7 +187,9 @@ extern "C" hr_status hr_kernel_transpose(const hr_kernel_transpose_args *a, hr_m
     job.columns = static_cast<long long>(a->columns);
     job.vector_store = aligned16(a->dst) && a->dst_pitch_bytes % 16 == 0;
     job.blocks_across = (job.columns + across * tile_edge - 1) / (across * tile_edge);
-        const unsigned at_once = a->tuning != nullptr ? a->tuning->blocks_per_sm : 0;
+    /* More blocks at once, so more bytes in flight, were slower. */
+    const unsigned at_once =
+        a->tuning != nullptr && a->tuning->blocks_per_sm > 0 ? a->tuning->blocks_per_sm : 4;
     job.shared = shared_for(c, warps * sizeof(warp_storage<mechanism::bulk>), at_once);
     CUtensorMap map = {};
     return with_mechanism(
