@@ -27,7 +27,7 @@ static void print_row(void *user, const hr_bench_row *row)
     if (row->skipped) {
         printf("%-34s skipped: %s\n", row->name, row->skipped);
     } else {
-        printf("%-34s %9.1f %-6s ±%4.1f%% %s", row->name, row->value, row->unit, row->spread_pct,
+        printf("%-34s %9.3f %-6s ±%4.1f%% %s", row->name, row->value, row->unit, row->spread_pct,
                row->verified == 1   ? "verified"
                : row->verified == 0 ? "WRONG"
                                     : "-");

@@ -11,9 +11,9 @@ using namespace headrace::kernel;
 namespace
 {
 
-constexpr hr_mechanism order[] = {HR_MECHANISM_TMA,     HR_MECHANISM_BULK,    HR_MECHANISM_LDGSTS,
-                                  HR_MECHANISM_BARRIER, HR_MECHANISM_CLUSTER, HR_MECHANISM_STAS,
-                                  HR_MECHANISM_GROUP,   HR_MECHANISM_SYNC};
+constexpr hr_mechanism order[] = {HR_MECHANISM_TMA,    HR_MECHANISM_BULK,   HR_MECHANISM_BARRIER,
+                                  HR_MECHANISM_LDGSTS, HR_MECHANISM_SYNC,   HR_MECHANISM_GROUP,
+                                  HR_MECHANISM_STAS,   HR_MECHANISM_CLUSTER};
 
 constexpr uint64_t most_edge = INT32_MAX - 4096; /* rows and columns are counted in 32 bits, halos included */
 

@@ -116,8 +116,8 @@ bool fits(const hr_kernel_matmul_args *a, const chip &c, hr_mechanism m, CUtenso
     return true;
 }
 
-constexpr hr_mechanism order[] = {HR_MECHANISM_TMA, HR_MECHANISM_LDGSTS, HR_MECHANISM_BULK,
-                                  HR_MECHANISM_SYNC};
+constexpr hr_mechanism order[] = {HR_MECHANISM_TMA, HR_MECHANISM_LDGSTS, HR_MECHANISM_SYNC,
+                                  HR_MECHANISM_BULK};
 
 } // namespace
 

@@ -184,8 +184,8 @@ hr_status start(const stencil_job &job, const CUtensorMap &map, cudaStream_t str
     return launch("stencil3d", stencil3d<M>, grid, dim3(threads), job.shared, stream, error, job, map);
 }
 
-constexpr hr_mechanism order[] = {HR_MECHANISM_TMA,   HR_MECHANISM_BULK,    HR_MECHANISM_LDGSTS,
-                                  HR_MECHANISM_GROUP, HR_MECHANISM_BARRIER, HR_MECHANISM_SYNC};
+constexpr hr_mechanism order[] = {HR_MECHANISM_TMA,  HR_MECHANISM_BULK,    HR_MECHANISM_LDGSTS,
+                                  HR_MECHANISM_SYNC, HR_MECHANISM_BARRIER, HR_MECHANISM_GROUP};
 
 hr_status check(const hr_kernel_stencil3d_args *a, hr_error *error)
 {

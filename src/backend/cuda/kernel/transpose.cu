@@ -123,8 +123,8 @@ bool transpose_map(const hr_kernel_transpose_args *a, CUtensorMap *map, char *re
     return hr_tensor_map_make(&t, map, reason) != 0;
 }
 
-constexpr hr_mechanism order[] = {HR_MECHANISM_TMA,  HR_MECHANISM_LDGSTS,  HR_MECHANISM_GROUP,
-                                  HR_MECHANISM_SYNC, HR_MECHANISM_BARRIER, HR_MECHANISM_BULK};
+constexpr hr_mechanism order[] = {HR_MECHANISM_TMA,     HR_MECHANISM_BULK, HR_MECHANISM_LDGSTS,
+                                  HR_MECHANISM_BARRIER, HR_MECHANISM_SYNC, HR_MECHANISM_GROUP};
 
 bool fits(const hr_kernel_transpose_args *a, const chip &c, hr_mechanism m, CUtensorMap *map,
           char (&reason)[HR_TENSOR_REASON_BYTES])
