@@ -37,36 +37,15 @@ static hr_status load(const char *path, char **text, size_t *length, hr_error *e
 
 typedef struct hr_link_row {
     hr_json_text name, gbps;
-    uint64_t bytes;
 } hr_link_row;
 
-static bool scan_row(hr_json *json, hr_link_row *row)
+static void take_field(void *user, const hr_json_text *key, const hr_json_text *value)
 {
-    *row = (hr_link_row){0};
-    if (!hr_json_take(json, '{'))
-        return false;
-    while (!hr_json_take(json, '}')) {
-        hr_json_text key;
-        hr_json_text value;
-        hr_json_take(json, ',');
-        if (!hr_json_string(json, &key) || !hr_json_take(json, ':'))
-            return false;
-        hr_json_space(json);
-        if (*json->at == '{' || *json->at == '[') {
-            if (!hr_json_skip(json))
-                return false;
-            continue;
-        }
-        if (!hr_json_scalar(json, &value))
-            return false;
-        if (hr_json_is(&key, "name"))
-            row->name = value;
-        else if (hr_json_is(&key, "gbps"))
-            row->gbps = value;
-        else if (hr_json_is(&key, "bytes"))
-            hr_json_whole(&value, &row->bytes);
-    }
-    return true;
+    hr_link_row *row = user;
+    if (hr_json_is(key, "name"))
+        row->name = *value;
+    else if (hr_json_is(key, "gbps"))
+        row->gbps = *value;
 }
 
 /* The best of the rows of one name: large copies reach what the link can do. */
@@ -93,9 +72,9 @@ static bool scan_rows(hr_json *json, hr_link *link, bool *any)
     if (!hr_json_take(json, '['))
         return false;
     while (!hr_json_take(json, ']')) {
-        hr_link_row row;
+        hr_link_row row = {0};
         hr_json_take(json, ',');
-        if (!scan_row(json, &row))
+        if (!hr_json_object(json, take_field, &row))
             return false;
         take_row(&row, link, &best_h2d, &best_d2h);
     }

@@ -71,8 +71,9 @@ static size_t plain_key(const hr_json_text *key, char *out, size_t room)
     return length;
 }
 
-static void take_arg(hr_chrome_args *args, const hr_json_text *key, const hr_json_text *value)
+static void take_arg(void *user, const hr_json_text *key, const hr_json_text *value)
 {
+    hr_chrome_args *args = user;
     char plain[48];
     size_t length = plain_key(key, plain, sizeof plain);
     struct {
@@ -120,26 +121,8 @@ static void take_arg(hr_chrome_args *args, const hr_json_text *key, const hr_jso
 
 static bool scan_args(hr_json *json, hr_chrome_args *args)
 {
-    if (!hr_json_take(json, '{'))
-        return hr_json_skip(json);
-    for (;;) {
-        hr_json_text key;
-        hr_json_text value;
-        if (hr_json_take(json, '}'))
-            return true;
-        hr_json_take(json, ',');
-        if (!hr_json_string(json, &key) || !hr_json_take(json, ':'))
-            return false;
-        hr_json_space(json);
-        if (*json->at == '{' || *json->at == '[') {
-            if (!hr_json_skip(json))
-                return false;
-        } else {
-            if (!hr_json_scalar(json, &value))
-                return false;
-            take_arg(args, &key, &value);
-        }
-    }
+    hr_json_space(json);
+    return *json->at == '{' ? hr_json_object(json, take_arg, args) : hr_json_skip(json);
 }
 
 /* Which field of the event a key names; null when none. */
@@ -481,48 +464,39 @@ void hr_chrome_end(hr_chrome *chrome)
     chrome->open = NULL;
 }
 
+typedef struct hr_chrome_device {
+    hr_json_text name;
+    uint64_t id, multiprocessors, major, minor;
+} hr_chrome_device;
+
+static void take_device(void *user, const hr_json_text *key, const hr_json_text *value)
+{
+    hr_chrome_device *device = user;
+    if (hr_json_is(key, "name"))
+        device->name = *value;
+    else if (hr_json_is(key, "id"))
+        hr_json_whole(value, &device->id);
+    else if (hr_json_is(key, "numSms"))
+        hr_json_whole(value, &device->multiprocessors);
+    else if (hr_json_is(key, "computeMajor"))
+        hr_json_whole(value, &device->major);
+    else if (hr_json_is(key, "computeMinor"))
+        hr_json_whole(value, &device->minor);
+}
+
 static bool scan_device(hr_json *json, hr_chrome *chrome)
 {
-    hr_json_text name = {0};
-    uint64_t id = 0;
-    uint64_t multiprocessors = 0;
-    uint64_t major = 0;
-    uint64_t minor = 0;
-    if (!hr_json_take(json, '{'))
+    hr_chrome_device about = {0};
+    if (!hr_json_object(json, take_device, &about))
         return false;
-    while (!hr_json_take(json, '}')) {
-        hr_json_text key;
-        hr_json_text value;
-        hr_json_take(json, ',');
-        if (!hr_json_string(json, &key) || !hr_json_take(json, ':'))
-            return false;
-        hr_json_space(json);
-        if (*json->at == '{' || *json->at == '[') {
-            if (!hr_json_skip(json))
-                return false;
-            continue;
-        }
-        if (!hr_json_scalar(json, &value))
-            return false;
-        if (hr_json_is(&key, "name"))
-            name = value;
-        else if (hr_json_is(&key, "id"))
-            hr_json_whole(&value, &id);
-        else if (hr_json_is(&key, "numSms"))
-            hr_json_whole(&value, &multiprocessors);
-        else if (hr_json_is(&key, "computeMajor"))
-            hr_json_whole(&value, &major);
-        else if (hr_json_is(&key, "computeMinor"))
-            hr_json_whole(&value, &minor);
-    }
-    uint32_t device = hr_trace_device_of(chrome->trace, id);
+    uint32_t device = hr_trace_device_of(chrome->trace, about.id);
     if (device == HR_NONE)
         return true; /* the events will run out of memory too, and say so */
     hr_trace_device *known = &chrome->trace->devices[device];
-    known->name = intern(chrome->trace, &name);
-    known->multiprocessors = (uint32_t)multiprocessors;
-    known->compute_major = (uint32_t)major;
-    known->compute_minor = (uint32_t)minor;
+    known->name = intern(chrome->trace, &about.name);
+    known->multiprocessors = (uint32_t)about.multiprocessors;
+    known->compute_major = (uint32_t)about.major;
+    known->compute_minor = (uint32_t)about.minor;
     return true;
 }
 

@@ -169,6 +169,29 @@ bool hr_json_skip(hr_json *json)
     return skip_open(json, 1);
 }
 
+bool hr_json_object(hr_json *json, hr_json_member take, void *user)
+{
+    if (!hr_json_take(json, '{'))
+        return false;
+    while (!hr_json_take(json, '}')) {
+        hr_json_text key;
+        hr_json_text value;
+        hr_json_take(json, ',');
+        if (!hr_json_string(json, &key) || !hr_json_take(json, ':'))
+            return false;
+        hr_json_space(json);
+        if (*json->at == '{' || *json->at == '[') {
+            if (!hr_json_skip(json))
+                return false;
+        } else {
+            if (!hr_json_scalar(json, &value))
+                return false;
+            take(user, &key, &value);
+        }
+    }
+    return true;
+}
+
 /* Decimal exponents are rare enough in times to go the slow way: shift the point by hand. */
 static bool exponent_of(const char *at, const char *end, int *exponent)
 {

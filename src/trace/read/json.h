@@ -41,6 +41,10 @@ bool hr_json_skip(hr_json *json);
 /* The rest of an object or array whose opening bracket was taken, its closing bracket included. */
 bool hr_json_skip_rest(hr_json *json);
 
+/* Walks over an object: `take` gets each member whose value is a string, a number or a word; others are passed over. */
+typedef void (*hr_json_member)(void *user, const hr_json_text *key, const hr_json_text *value);
+bool hr_json_object(hr_json *json, hr_json_member take, void *user);
+
 /* The number in thousandths, rounded to nearest, without going through floats: microseconds with a fraction
  * become nanoseconds. Also takes a number in quotes. False when it is none or does not fit. */
 bool hr_json_thousandths(const hr_json_text *text, int64_t *value);
