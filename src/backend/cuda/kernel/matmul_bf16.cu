@@ -17,6 +17,13 @@
 
 #include <cuda_bf16.h>
 
+/* The compiler takes the attribute only for architectures that have clusters; on others the kernel is empty. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#define HR_CLUSTER
+#else
+#define HR_CLUSTER __cluster_dims__(cluster_blocks, 1, 1)
+#endif
+
 namespace headrace::kernel
 {
 namespace
@@ -242,7 +249,7 @@ __device__ void consume(block_storage &store, const matmul_job &job, int rank, i
 #endif
 
 template <class C>
-__global__ void __launch_bounds__(threads, 1) __cluster_dims__(cluster_blocks, 1, 1)
+__global__ void __launch_bounds__(threads, 1) HR_CLUSTER
     product(const matmul_job job, const __grid_constant__ CUtensorMap a_map,
             const __grid_constant__ CUtensorMap b_map)
 {
