@@ -21,10 +21,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         status = hr_read_chrome(input, audit->trace, &error);
     if (status == HR_OK)
         status = hr_trace_finish(audit->trace, &error);
-    if (status == HR_OK) {
-        hr_link_of_trace(audit->trace, &audit->link);
+    if (status == HR_OK)
+        status = hr_link_of_trace(audit->trace, &audit->link);
+    if (status == HR_OK)
         status = hr_audit_judge(audit, 0.0, &error);
-    }
     if (status != HR_OK && error.text[0] == '\0')
         abort();
     hr_trace_input_close(&input);

@@ -30,7 +30,8 @@ void hr_audit_close(hr_audit **audit)
 
 static hr_status take_link(hr_audit *audit, const hr_audit_options *options, hr_error *error)
 {
-    hr_link_of_trace(audit->trace, &audit->link);
+    if (hr_link_of_trace(audit->trace, &audit->link) != HR_OK)
+        return hr_fail(error, HR_E_HOST_MEMORY, "%s: no memory to judge it", audit->trace->path);
     if (options->link_path != NULL) {
         hr_status status = hr_audit_read_link(options->link_path, &audit->link, error);
         if (status != HR_OK)

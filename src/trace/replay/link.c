@@ -17,12 +17,12 @@ static int by_speed(const void *left, const void *right)
 
 /* The upper decile of large pinned copies: what the link does when nothing is in its way. 0: there are none.
  */
-static double best_of(const hr_trace *trace, hr_direction direction)
+static hr_status best_of(const hr_trace *trace, hr_direction direction, double *best)
 {
     double *speeds = malloc(((size_t)trace->work_count + 1) * sizeof *speeds);
     size_t count = 0;
     if (speeds == NULL)
-        return 0.0;
+        return HR_E_HOST_MEMORY;
     for (uint32_t i = 0; i < trace->work_count; i++) {
         const hr_event *event = &trace->events[trace->work[i]];
         if (event->kind == HR_EVENT_COPY && event->direction == direction &&
@@ -30,13 +30,13 @@ static double best_of(const hr_trace *trace, hr_direction direction)
             hr_event_ns(event) > 0)
             speeds[count++] = (double)event->bytes / (double)hr_event_ns(event);
     }
-    double best = 0.0;
+    *best = 0.0;
     if (count != 0) {
         qsort(speeds, count, sizeof *speeds, by_speed);
-        best = speeds[count * 9 / 10];
+        *best = speeds[count * 9 / 10];
     }
     free(speeds);
-    return best;
+    return HR_OK;
 }
 
 /* What pinned copies reach on x16 slots and the usual host; figures of measurements, not of data sheets. */
@@ -78,11 +78,14 @@ static void assume(const hr_trace *trace, double *gbps, const char **source)
     }
 }
 
-void hr_link_of_trace(const hr_trace *trace, hr_link *link)
+hr_status hr_link_of_trace(const hr_trace *trace, hr_link *link)
 {
     static const char seen[] = "this trace's own pinned copies";
-    link->h2d = best_of(trace, HR_DIRECTION_H2D);
-    link->d2h = best_of(trace, HR_DIRECTION_D2H);
+    hr_status status = best_of(trace, HR_DIRECTION_H2D, &link->h2d);
+    if (status == HR_OK)
+        status = best_of(trace, HR_DIRECTION_D2H, &link->d2h);
+    if (status != HR_OK)
+        return status;
     link->h2d_source = link->d2h_source = seen;
     /* Both directions of a link are alike, to some per cent. */
     if (link->h2d <= 0.0 && link->d2h > 0.0)
@@ -94,4 +97,5 @@ void hr_link_of_trace(const hr_trace *trace, hr_link *link)
         link->d2h = link->h2d;
         link->d2h_source = link->h2d_source;
     }
+    return HR_OK;
 }

@@ -14,8 +14,8 @@ typedef struct hr_link {
     const char *h2d_source, *d2h_source;
 } hr_link;
 
-/* From the trace's own best pinned copies; where it has none, from what is usual for its devices. */
-void hr_link_of_trace(const hr_trace *trace, hr_link *link);
+/* From the trace's own best pinned copies; where it has none, from what is usual for its devices. HR_E_HOST_MEMORY. */
+HR_CHECKED hr_status hr_link_of_trace(const hr_trace *trace, hr_link *link);
 
 typedef struct hr_replay hr_replay;
 

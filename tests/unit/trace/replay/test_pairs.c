@@ -26,7 +26,7 @@ static void load(const char *name, hr_loaded *loaded)
     if (hr_read_trace(path, &loaded->trace, &error) != HR_OK ||
         hr_graph_build(loaded->trace, &loaded->graph, &error) != HR_OK)
         fail_msg("%s", error.text);
-    hr_link_of_trace(loaded->trace, &link);
+    assert_int_equal(hr_link_of_trace(loaded->trace, &link), HR_OK);
     if (hr_replay_new(loaded->graph, &link, &loaded->replay, &error) != HR_OK)
         fail_msg("%s", error.text);
 }
