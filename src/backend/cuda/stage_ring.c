@@ -176,10 +176,24 @@ static bool device_is_done(const hr_stage_slot *slot)
     return status != HR_PENDING;
 }
 
-/* Nobody is told when a slot that no copy waits for is done with; it is found out when one is wanted. */
+/*
+ * Nobody is told when a slot that no copy waits for is done with; it is found out when one is wanted. The stager's lock
+ * is held, which declaring a device lost would want too: a failure counts as not done, and the submitting thread, which
+ * asks without the lock, finds out what it was.
+ */
 static bool abandoned_and_done(const hr_stage_slot *slot)
 {
-    return slot->state == HR_SLOT_ON_DEVICE && slot->owner == NULL && device_is_done(slot);
+    if (slot->state != HR_SLOT_ON_DEVICE || slot->owner != NULL) {
+        return false;
+    }
+    hr_cuda_scope scope;
+    hr_cuda_enter_anyway(slot->busy_device, &scope);
+    bool done = cudaEventQuery(slot->busy) == cudaSuccess;
+    if (!done) {
+        (void)cudaGetLastError();
+    }
+    hr_cuda_leave(&scope);
+    return done;
 }
 
 hr_stage_slot *hr_stage_slot_take(hr_stage_ring *ring)
