@@ -53,7 +53,8 @@ typedef enum hr_slot_state {
 
 typedef struct hr_stage_slot {
     hr_slot_state state;
-    char *base; /* pinned */
+    uint64_t uses; /* goes up each time it is taken, so that an answer about an older use is known as such */
+    char *base;    /* pinned */
     cudaEvent_t event;
     cudaEvent_t busy; /* done: the device has done with the slot; `event`, or one of a peer's */
     hr_bdevice *busy_device;

@@ -158,14 +158,13 @@ void hr_stage_ring_close(hr_cuda_stager *stager, hr_stage_ring *ring)
  * for another reason proves nothing, so the event is waited for; when that fails too, nobody can tell what is
  * still running.
  */
-static bool device_is_done(const hr_stage_slot *slot)
+static bool device_is_done(hr_bdevice *device, cudaEvent_t busy)
 {
-    hr_bdevice *device = slot->busy_device;
     hr_cuda_scope scope;
     hr_cuda_enter_anyway(device, &scope);
-    hr_status status = hr_cuda_check(device, cudaEventQuery(slot->busy), NULL, "staging: a slot's event");
+    hr_status status = hr_cuda_check(device, cudaEventQuery(busy), NULL, "staging: a slot's event");
     if (status != HR_OK && status != HR_PENDING && status != HR_E_DEVICE_LOST) {
-        cudaError_t code = cudaEventSynchronize(slot->busy);
+        cudaError_t code = cudaEventSynchronize(busy);
         if (code != cudaSuccess) {
             hr_cuda_ignore(device, code);
             hr_cuda_lose(device, code, "staging: the state of a slot cannot be told");
@@ -201,6 +200,7 @@ hr_stage_slot *hr_stage_slot_take(hr_stage_ring *ring)
     for (uint32_t i = 0; i < ring->slots; i++) {
         if (ring->slot[i].state == HR_SLOT_FREE || abandoned_and_done(&ring->slot[i])) {
             ring->slot[i].state = HR_SLOT_FILLING;
+            ring->slot[i].uses++;
             return &ring->slot[i];
         }
     }
@@ -231,15 +231,19 @@ bool hr_stage_ring_poll(hr_cuda_stager *stager, bool *any)
         if (slot->state != HR_SLOT_ON_DEVICE) {
             continue;
         }
+        hr_bdevice *device = slot->busy_device;
+        cudaEvent_t busy = slot->busy;
+        uint64_t uses = slot->uses;
         pthread_mutex_unlock(&stager->lock);
-        bool done = device_is_done(slot);
+        bool done = device_is_done(device, busy);
         pthread_mutex_lock(&stager->lock);
+        if (slot->uses != uses || slot->state != HR_SLOT_ON_DEVICE) {
+            *any = true; /* taken by somebody in between */
+            continue;
+        }
         if (!done) {
             *any = true;
             continue;
-        }
-        if (slot->state != HR_SLOT_ON_DEVICE) {
-            continue; /* taken by somebody in between */
         }
         moved = true;
         if (slot->owner != NULL && hr_stage_is_small(slot)) {
