@@ -11,10 +11,8 @@
 
 #define FLOW_CHUNK_LEAST (64 * KIB)
 #define FLOW_CHUNK_MOST  (64 * MIB)
-/* One more than the arithmetic asks for at least: a slot comes back by way of a host thread that must wake up. */
-#define FLOW_DEPTH_LEAST 4u
-/* Passing a chunk from thread to thread costs this much at least, whatever the stage does. A GPU's stages are queued
- * ahead and pass it on by themselves. */
+#define FLOW_DEPTH_LEAST 3u
+/* Passing a chunk from thread to thread costs this much at least, whatever the stage does. */
 #define HAND_OVER_S 10e-6
 /* What is assumed of an input whose length is not known. */
 #define FLOW_ASSUMED_BYTES ((double)(UINT64_C(1) << 30))
@@ -75,8 +73,7 @@ static void scaled_stages(const hr_pipeline *pipeline, hr_cost_stage stages[HR_S
         hr_cost_stage stage = hr_plan_cost(pipeline, (hr_stage)i);
         bool on_device = i == HR_STAGE_H2D || i == HR_STAGE_COMPUTE || i == HR_STAGE_D2H;
         double devices = on_device ? pipeline->options.device_count : 1.0;
-        bool queued = on_device && pipeline->info.kind != HR_DEVICE_CPU;
-        double start_s = queued ? stage.start_s : fmax(stage.start_s, HAND_OVER_S);
+        double start_s = fmax(stage.start_s, HAND_OVER_S);
         stages[i].start_s = bytes[i] > 0.0 ? start_s / devices : 0.0;
         stages[i].bytes_per_s = bytes[i] > 0.0 ? stage.bytes_per_s * devices * unit / bytes[i] : 0.0;
     }
