@@ -15,7 +15,6 @@ static inline hr_status hr_analyzed_fail(hr_error *error, hr_status status)
     (void)error;
     return status;
 }
-#define hr_fail(error, status, ...) \
-    ((void)hr_analyzed_text(__VA_ARGS__), hr_analyzed_fail(error, status))
+#define hr_fail(error, status, ...) ((void)hr_analyzed_text(__VA_ARGS__), hr_analyzed_fail(error, status))
 
 #endif

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 typedef struct harness {
-    bool small;  /* few and small cases, for a checker that slows everything down */
+    bool small; /* few and small cases, for a checker that slows everything down */
     int cases, refused, failed;
     uint64_t seed;
 } harness;
