@@ -10,11 +10,13 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #define CALL_LIMIT (UINT64_C(1) << 30)
@@ -174,6 +176,28 @@ const char *hr_target_name(const hr_target *target)
     return target->name;
 }
 
+/* Reserving room takes it and clears it, page by page and in one thread, where files are memory; writing does that anyway, in several. */
+static bool is_memory(const struct statfs *system)
+{
+    return system->f_type == TMPFS_MAGIC || system->f_type == RAMFS_MAGIC;
+}
+
+/* 0, or why there will be no room for the file: errno's values. */
+static int reserve(int fd, uint64_t begin, uint64_t bytes)
+{
+    struct statfs system;
+    if (fstatfs(fd, &system) == 0 && is_memory(&system)) {
+        uint64_t free_bytes = (uint64_t)system.f_bavail * (uint64_t)system.f_bsize;
+        /* A tmpfs without a limit has no blocks at all. */
+        return system.f_blocks != 0 && bytes > free_bytes ? ENOSPC : 0;
+    }
+    int errnum;
+    do {
+        errnum = fallocate(fd, 0, (off_t)begin, (off_t)bytes) == 0 ? 0 : errno;
+    } while (errnum == EINTR);
+    return errnum;
+}
+
 hr_status hr_target_reserve(hr_target *target, uint64_t bytes, hr_error *error)
 {
     if (target->fd < 0 || bytes == 0) {
@@ -183,10 +207,7 @@ hr_status hr_target_reserve(hr_target *target, uint64_t bytes, hr_error *error)
         return hr_fail(error, HR_E_RANGE, "%s: %" PRIu64 " bytes are more than a file can have", target->name,
                        bytes);
     }
-    int errnum;
-    do {
-        errnum = fallocate(target->fd, 0, (off_t)target->base, (off_t)bytes) == 0 ? 0 : errno;
-    } while (errnum == EINTR);
+    int errnum = reserve(target->fd, target->base, bytes);
     if (errnum == 0 || errnum == EOPNOTSUPP || errnum == ENOSYS || errnum == EINVAL) {
         return HR_OK;
     }
