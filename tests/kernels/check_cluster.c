@@ -32,6 +32,7 @@ void check_histogram(harness *h)
             guarded from = guarded_take(n * size, k / 4 * size), to = guarded_take(bins * 8, 0);
             must(cudaMemcpy(from.data, src, n * size, cudaMemcpyHostToDevice), "upload");
             snprintf(name, sizeof name, "histogram of %llu %s%s, offset %llu", (unsigned long long)n,
+                     /* NOLINTNEXTLINE(bugprone-misplaced-widening-cast) */
                      hr_dtype_name(dtype), skewed ? ", skewed" : "", (unsigned long long)(k / 4 * size));
             for (hr_mechanism m = HR_MECHANISM_AUTO; m < HR_MECHANISM_COUNT; m++) {
                 hr_error error = HR_ERROR_INIT;

@@ -111,7 +111,7 @@ int InitializeInjection(void)
     const char *into = getenv("HEADRACE_RECORD");
     if (into == NULL || strlen(into) >= sizeof folder || atomic_load(&recording))
         return 1;
-    strcpy(folder, into);
+    memcpy(folder, into, strlen(into) + 1);
     const char *limit = getenv("HEADRACE_RECORD_EVENTS");
     if (limit != NULL)
         hr_store_limit(strtoull(limit, NULL, 10));

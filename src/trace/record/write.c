@@ -73,6 +73,7 @@ static void survey(json_file *writer)
             origin = chunk->at[i].begin_ns < origin ? chunk->at[i].begin_ns : origin;
     }
     writer->origin_ns = origin;
+    /* NOLINTNEXTLINE(bugprone-sizeof-expression) */
     writer->addressed = malloc((addressed + 1) * sizeof *writer->addressed);
     if (writer->addressed == NULL)
         return; /* the trace loses the addresses, not itself */
@@ -83,6 +84,7 @@ static void survey(json_file *writer)
                 writer->addressed[writer->addressed_count++] = &chunk->at[i];
         }
     }
+    /* NOLINTNEXTLINE(bugprone-sizeof-expression) */
     qsort(writer->addressed, writer->addressed_count, sizeof *writer->addressed, by_correlation);
 }
 
@@ -92,6 +94,7 @@ static const hr_call_record *call_of(const json_file *writer, uint64_t correlati
     if (writer->addressed_count == 0)
         return NULL;
     const hr_call_record *const *found = bsearch(&wanted, writer->addressed, writer->addressed_count,
+                                                 /* NOLINTNEXTLINE(bugprone-sizeof-expression) */
                                                  sizeof *writer->addressed, by_correlation);
     return found != NULL ? *found : NULL;
 }

@@ -23,7 +23,6 @@ static uint32_t pending(const hr_trace *trace, const hr_event *call)
     uint32_t low = trace->stream_work_at[call->stream], high = trace->stream_work_at[call->stream + 1];
     uint32_t count = 0;
     /* Backwards from the call's own work, as long as work was not done yet. */
-    uint32_t at = high;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         if (trace->stream_work[middle] < call->peer)
@@ -31,7 +30,7 @@ static uint32_t pending(const hr_trace *trace, const hr_event *call)
         else
             high = middle;
     }
-    at = low;
+    uint32_t at = low;
     while (at > trace->stream_work_at[call->stream] &&
            trace->events[trace->stream_work[at - 1]].end_ns > call->begin_ns) {
         at--;

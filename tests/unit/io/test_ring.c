@@ -18,6 +18,7 @@ static int registered_buffers(void)
         FILE *info = fopen(path, "r");
         while (info != NULL && fgets(line, sizeof line, info) != NULL) {
             int count = 0;
+            /* NOLINTNEXTLINE(cert-err34-c) */
             if (sscanf(line, "UserBufs: %d", &count) == 1) {
                 total = (total < 0 ? 0 : total) + count;
             }
