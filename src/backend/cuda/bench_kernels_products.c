@@ -74,7 +74,7 @@ static bool blas_open(blas *l, cudaStream_t stream)
 
 typedef struct product_job {
     hr_kernel_matmul_args a;
-    blas *library;
+    blas *cublas;
 } product_job;
 
 static hr_status launch_matmul(void *job, hr_mechanism m, cudaStream_t stream, hr_error *error)
@@ -92,9 +92,9 @@ static hr_status launch_blas(void *job, hr_mechanism m, cudaStream_t stream, hr_
     (void)m;
     (void)stream;
     const int code =
-        j->library->gemm(j->library->handle, blas_no_transpose, blas_no_transpose, side_n, side_m, side_k,
-                         &one, j->a.b, type, side_n, j->a.a, type, side_k, &zero, j->a.c, type, side_n,
-                         j->a.tf32 ? blas_compute_tf32 : blas_compute_f32, blas_algo);
+        j->cublas->gemm(j->cublas->handle, blas_no_transpose, blas_no_transpose, side_n, side_m, side_k, &one,
+                        j->a.b, type, side_n, j->a.a, type, side_k, &zero, j->a.c, type, side_n,
+                        j->a.tf32 ? blas_compute_tf32 : blas_compute_f32, blas_algo);
     return code == 0 ? HR_OK : hr_fail(error, HR_E_DEVICE, "bench kernels: cublasGemmEx answers %d", code);
 }
 
@@ -164,7 +164,7 @@ static hr_status products(hr_kbench *b, product_job *j, const char *name, hr_err
     /* The clock follows the load and the temperature: cuBLAS runs again right before each of ours. */
     for (size_t i = 0; i < sizeof mechanisms / sizeof *mechanisms && status == HR_OK; i++) {
         double seconds = 0;
-        if (j->library->library != NULL) {
+        if (j->cublas->library != NULL) {
             theirs_case.quiet = i > 0;
             status = hr_kbench_run(b, &theirs_case, HR_MECHANISM_SYNC, &seconds, error);
         }
@@ -182,7 +182,7 @@ hr_status hr_kbench_products(hr_kbench *b, hr_error *error)
     blas library;
     void *x = NULL, *y = NULL;
     product_job j = {.a = {.dtype = HR_F32, .c_dtype = HR_F32, .m = side, .n = side, .k = side},
-                     .library = &library};
+                     .cublas = &library};
     hr_status status;
     if (!blas_open(&library, b->stream) && b->options->note != NULL) {
         b->options->note(b->options->user, "cuBLAS was not found: products are not compared with it");
