@@ -31,7 +31,7 @@ typedef struct hr_pipeline_options {
     uint32_t device_count;
     hr_port in[HR_MAX_PORTS];
     hr_port out[HR_MAX_PORTS];
-    uint64_t chunk_bytes; /* of the largest port; 0: planned */
+    uint64_t chunk_bytes; /* of the largest port, all alike; 0: planned, smaller at the ends */
     uint32_t depth;       /* slots; 0: planned */
     uint64_t
         pinned_bytes; /* ceiling for slots in host memory; 0: what the plan needs, at most an eighth of RAM */
@@ -51,8 +51,9 @@ typedef struct hr_stage_report {
 } hr_stage_report;
 
 typedef struct hr_report {
-    size_t size; /* set by the caller to sizeof(hr_report) */
-    uint64_t chunk_bytes, chunks;
+    size_t size;          /* set by the caller to sizeof(hr_report) */
+    uint64_t chunk_bytes; /* of the largest chunk */
+    uint64_t chunks;
     uint32_t depth;
     uint64_t pinned_bytes, device_bytes;
     double setup_s, wall_s;

@@ -35,6 +35,30 @@ double hr_cost_best_chunk(const hr_cost_stage *stages, size_t count, double tota
 /* Slots that keep the slowest stage busy: 1 + ⌈Σ others / slowest⌉, and one for jitter. */
 uint32_t hr_cost_depth(const hr_cost_stage *stages, size_t count, double chunk_bytes);
 
+/*
+ * Chunks of any sizes through the stages, one after the other, with a ring of slots: a chunk enters the first stage when
+ * the one that is `depth` before it has left the last. A zeroed struct is before the first chunk.
+ */
+#define HR_COST_MAX_STAGES 8
+#define HR_COST_MAX_DEPTH  16
+typedef struct hr_cost_line {
+    double free_s[HR_COST_MAX_STAGES]; /* when each stage has done what it was given */
+    double left_s[HR_COST_MAX_DEPTH];  /* when the latest chunks left */
+    size_t chunks;
+} hr_cost_line;
+/* Adds a chunk and says when it has left. At most HR_COST_MAX_STAGES stages and HR_COST_MAX_DEPTH slots. */
+double hr_cost_line_add(hr_cost_line *line, const hr_cost_stage *stages, size_t count, uint32_t depth,
+                        double chunk_bytes);
+
+/* Bytes per second of the two directions of a link, each alone and each while the other is busy as well. */
+typedef struct hr_cost_duplex {
+    double in, out;
+    double in_with_out, out_with_in;
+} hr_cost_duplex;
+/* The least time for so many bytes in and so many out: both at once as long as there are both, unless one after the other
+ * is faster. Speeds of 0: not known, and then those alone hold for both at once too. */
+double hr_cost_duplex_s(const hr_cost_duplex *link, double in_bytes, double out_bytes);
+
 /* The slowest stage alone, in one piece of all the bytes without start-up cost. */
 double hr_cost_floor_s(const hr_cost_stage *stages, size_t count, double total_bytes);
 

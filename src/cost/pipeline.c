@@ -78,6 +78,38 @@ uint32_t hr_cost_depth(const hr_cost_stage *stages, size_t count, double chunk_b
     return 2 + (uint32_t)ceil(others / bound - 1e-9);
 }
 
+double hr_cost_line_add(hr_cost_line *line, const hr_cost_stage *stages, size_t count, uint32_t depth,
+                        double chunk_bytes)
+{
+    size_t slots = depth < 1 ? 1 : depth > HR_COST_MAX_DEPTH ? HR_COST_MAX_DEPTH : depth;
+    double *left = &line->left_s[line->chunks % slots];
+    double ready = *left;
+    for (size_t i = 0; i < count && i < HR_COST_MAX_STAGES; i++) {
+        if (exists(&stages[i])) {
+            ready = fmax(ready, line->free_s[i]) + hr_cost_stage_s(&stages[i], chunk_bytes);
+            line->free_s[i] = ready;
+        }
+    }
+    line->chunks++;
+    *left = ready;
+    return ready;
+}
+
+double hr_cost_duplex_s(const hr_cost_duplex *link, double in_bytes, double out_bytes)
+{
+    double in = link->in > 0.0 ? link->in : link->in_with_out;
+    double out = link->out > 0.0 ? link->out : link->out_with_in;
+    if (in <= 0.0 || out <= 0.0) {
+        return in > 0.0 ? in_bytes / in : out > 0.0 ? out_bytes / out : 0.0;
+    }
+    double in_with_out = link->in_with_out > 0.0 ? link->in_with_out : in;
+    double out_with_in = link->out_with_in > 0.0 ? link->out_with_in : out;
+    double both = fmin(in_bytes / in_with_out, out_bytes / out_with_in);
+    double at_once = both + fmax(0.0, in_bytes - both * in_with_out) / in +
+                     fmax(0.0, out_bytes - both * out_with_in) / out;
+    return fmin(at_once, in_bytes / in + out_bytes / out);
+}
+
 double hr_cost_floor_s(const hr_cost_stage *stages, size_t count, double total_bytes)
 {
     double most = 0.0;

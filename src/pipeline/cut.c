@@ -127,20 +127,110 @@ hr_status hr_cut_set_chunk(hr_cut *cut, uint64_t chunk_bytes, hr_error *error)
         units = hr_min_u64(units, hr_max_u64(cut->units, 1));
     }
     cut->chunk_units = units;
+    cut->head.count = cut->tail.count = 0;
+    cut->head.units = cut->tail.units = 0;
     return HR_OK;
+}
+
+static void add_chunk(hr_cut_taper *taper, uint64_t units)
+{
+    taper->chunk[taper->count++] = units;
+    taper->units += units;
+}
+
+/* least, 2·least, 4·least, … up to a whole chunk, as long as as much is left for the other end. */
+static hr_cut_taper taper_head(const hr_cut *cut, uint64_t least)
+{
+    hr_cut_taper head = {0};
+    for (uint64_t units = least; units < cut->chunk_units; units *= 2) {
+        if (head.count == HR_CUT_TAPER_MOST || units > cut->units / 2 - head.units) {
+            break;
+        }
+        add_chunk(&head, units);
+    }
+    return head;
+}
+
+/* Half of what is left, again and again. Whole multiples of the least chunk, so that files stay on their grain. */
+static hr_cut_taper taper_tail(const hr_cut *cut, uint64_t least)
+{
+    hr_cut_taper tail = {0};
+    uint64_t left = cut->units - cut->head.units;
+    if (left / 2 >= cut->chunk_units) {
+        left -= (left / cut->chunk_units - 1) * cut->chunk_units;
+    }
+    while (left > 0) {
+        uint64_t units = hr_max_u64(left / 2 / least, 1) * least;
+        bool last = left <= least || tail.count + 1 == HR_CUT_TAPER_MOST;
+        units = last ? left : units;
+        add_chunk(&tail, units);
+        left -= units;
+    }
+    return tail;
+}
+
+void hr_cut_set_taper(hr_cut *cut, uint64_t head_units, uint64_t tail_units)
+{
+    cut->head = (hr_cut_taper){0};
+    cut->tail = (hr_cut_taper){0};
+    if (cut->units == HR_LENGTH_UNKNOWN) {
+        return;
+    }
+    if (head_units > 0) {
+        cut->head = taper_head(cut, hr_round_up(head_units, cut->align_units));
+    }
+    tail_units = hr_round_up(tail_units, cut->align_units);
+    if (tail_units > 0 && tail_units < cut->chunk_units) {
+        cut->tail = taper_tail(cut, tail_units);
+    }
+}
+
+/* Chunks of chunk_units, the last of which may have less where nothing follows. */
+static uint64_t body_chunks(const hr_cut *cut)
+{
+    return hr_div_up(cut->units - cut->head.units - cut->tail.units, cut->chunk_units);
 }
 
 uint64_t hr_cut_chunks(const hr_cut *cut)
 {
-    return cut->units == HR_LENGTH_UNKNOWN ? UINT64_MAX : hr_div_up(cut->units, cut->chunk_units);
+    return cut->units == HR_LENGTH_UNKNOWN ? UINT64_MAX
+                                           : cut->head.count + body_chunks(cut) + cut->tail.count;
+}
+
+static uint64_t units_before(const hr_cut_taper *taper, uint64_t chunk)
+{
+    uint64_t units = 0;
+    for (uint64_t i = 0; i < chunk; i++) {
+        units += taper->chunk[i];
+    }
+    return units;
+}
+
+/* Where a chunk begins; of the chunk behind the last, the end. */
+static uint64_t begin_of(const hr_cut *cut, uint64_t chunk)
+{
+    if (chunk <= cut->head.count) {
+        return units_before(&cut->head, chunk);
+    }
+    chunk -= cut->head.count;
+    if (cut->units == HR_LENGTH_UNKNOWN) {
+        return chunk * cut->chunk_units;
+    }
+    uint64_t body = body_chunks(cut);
+    uint64_t tail = chunk > body ? units_before(&cut->tail, chunk - body) : 0;
+    return hr_min_u64(cut->head.units + hr_min_u64(chunk, body) * cut->chunk_units + tail, cut->units);
+}
+
+uint64_t hr_cut_units(const hr_cut *cut, uint64_t chunk)
+{
+    return begin_of(cut, chunk + 1) - begin_of(cut, chunk);
 }
 
 static hr_range range_of(const hr_cut *cut, const hr_cut_port *port, uint64_t chunk)
 {
-    uint64_t first = chunk * cut->chunk_units;
-    uint64_t end = first + cut->chunk_units;
+    uint64_t first = begin_of(cut, chunk);
+    uint64_t end = begin_of(cut, chunk + 1);
     if (cut->units != HR_LENGTH_UNKNOWN) {
-        end = hr_min_u64(end, cut->units);
         uint64_t reach = hr_min_u64(port->halo_units, cut->units - end);
         end += reach;
     }

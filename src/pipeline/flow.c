@@ -68,9 +68,7 @@ void flow_refill(hr_pipeline *pipeline, flow_slot *slot)
     for (uint32_t i = 0; i < cut->outputs; i++) {
         slot->out[i] = hr_cut_out(cut, i, slot->chunk);
     }
-    uint64_t first = slot->chunk * cut->chunk_units;
-    slot->units =
-        cut->units == HR_LENGTH_UNKNOWN ? cut->chunk_units : hr_min_u64(cut->chunk_units, cut->units - first);
+    slot->units = hr_cut_units(cut, slot->chunk);
     if (slot->pieces_left > 0) {
         enter_phase(slot, FLOW_FILLING, &state->filling);
     } else {

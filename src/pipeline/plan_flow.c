@@ -14,6 +14,11 @@
 #define FLOW_DEPTH_LEAST 3u
 /* Passing a chunk from thread to thread costs this much at least, whatever the stage does. */
 #define HAND_OVER_S 10e-6
+/* Ends of tapers are tried down to the chunk's size over two to the power of this … */
+#define FLOW_TAPER_STEPS 5
+/* … where they make a difference: not in a long run, and not where next to nothing is gained. */
+#define FLOW_TAPER_MOST_CHUNKS UINT64_C(2048)
+#define FLOW_LEAST_GAIN        0.001
 /* What is assumed of an input whose length is not known. */
 #define FLOW_ASSUMED_BYTES ((double)(UINT64_C(1) << 30))
 
@@ -150,6 +155,73 @@ static hr_status choose_chunk(hr_pipeline *pipeline, const hr_cost_stage *stages
     }
 }
 
+/* When the last chunk of the cut has left, with so many slots a device. */
+static double sequence_s(const hr_pipeline *pipeline, const hr_cost_stage *stages, uint64_t depth)
+{
+    const hr_cut *cut = &pipeline->cut;
+    double unit = (double)hr_cut_unit_bytes(cut), seconds = 0.0;
+    hr_cost_line line = {.chunks = 0};
+    uint32_t slots = (uint32_t)hr_min_u64(depth * pipeline->options.device_count, HR_COST_MAX_DEPTH);
+    for (uint64_t chunk = 0; chunk < hr_cut_chunks(cut); chunk++) {
+        seconds =
+            hr_cost_line_add(&line, stages, HR_STAGE_COUNT, slots, (double)hr_cut_units(cut, chunk) * unit);
+    }
+    return seconds;
+}
+
+/* A chunk's size over two to the power of `steps`, on the grain that files like; 0 if that is less than may be. */
+static uint64_t taper_units(const hr_pipeline *pipeline, uint32_t steps)
+{
+    const hr_cut *cut = &pipeline->cut;
+    uint64_t unit = hr_cut_unit_bytes(cut);
+    uint64_t bytes = hr_plan_round_chunk((cut->chunk_units >> steps) * unit);
+    return steps > 0 && bytes >= least_chunk(pipeline) ? bytes / unit : 0;
+}
+
+/*
+ * While the first chunk is on its way to the slowest stage, and the last on its way from it, that stage has nothing to do.
+ * Smaller chunks at the ends make that short, and cost their start-up each: which way is best is tried. Answers how long
+ * the whole takes then.
+ */
+static double choose_taper(hr_pipeline *pipeline, const hr_cost_stage *stages, uint64_t depth)
+{
+    hr_cut *cut = &pipeline->cut;
+    hr_cut_set_taper(cut, 0, 0);
+    double plain_s = sequence_s(pipeline, stages, depth), best_s = plain_s * (1.0 - FLOW_LEAST_GAIN);
+    uint64_t best_head = 0, best_tail = 0;
+    bool found = false;
+    for (uint32_t head = 0; head <= FLOW_TAPER_STEPS; head++) {
+        for (uint32_t tail = 0; tail <= FLOW_TAPER_STEPS; tail++) {
+            uint64_t head_units = taper_units(pipeline, head), tail_units = taper_units(pipeline, tail);
+            hr_cut_set_taper(cut, head_units, tail_units);
+            double seconds = sequence_s(pipeline, stages, depth);
+            if (seconds < best_s) {
+                found = true;
+                best_s = seconds;
+                best_head = head_units;
+                best_tail = tail_units;
+            }
+        }
+    }
+    hr_cut_set_taper(cut, best_head, best_tail);
+    return found ? best_s : plain_s;
+}
+
+/* Sets the taper, and says how many slots it wants: one more than without, where that pays. */
+static uint64_t choose_ends(hr_pipeline *pipeline, const hr_cost_stage *stages, uint64_t depth, uint64_t most)
+{
+    uint64_t chunks = hr_cut_chunks(&pipeline->cut);
+    if (chunks < 2 || chunks > FLOW_TAPER_MOST_CHUNKS) {
+        return depth;
+    }
+    double seconds = choose_taper(pipeline, stages, depth);
+    if (depth < most && choose_taper(pipeline, stages, depth + 1) < seconds * (1.0 - FLOW_LEAST_GAIN)) {
+        return depth + 1;
+    }
+    choose_taper(pipeline, stages, depth);
+    return depth;
+}
+
 hr_status hr_plan_flow(hr_pipeline *pipeline, hr_error *error)
 {
     const hr_pipeline_options *options = &pipeline->options;
@@ -183,7 +255,13 @@ hr_status hr_plan_flow(hr_pipeline *pipeline, hr_error *error)
     if (depth > fits || depth > UINT32_MAX / options->device_count) {
         return does_not_fit(pipeline, depth, error);
     }
+    if (options->chunk_bytes == 0) {
+        depth = choose_ends(pipeline, stages, depth, options->depth > 0 ? depth : fits);
+    }
     pipeline->depth = (uint32_t)depth;
-    pipeline->predicted_s = hr_cost_pipeline_s(stages, HR_STAGE_COUNT, total_chunk_bytes(pipeline), chunk);
+    bool short_run = hr_cut_chunks(&pipeline->cut) <= FLOW_TAPER_MOST_CHUNKS;
+    pipeline->predicted_s =
+        short_run ? sequence_s(pipeline, stages, depth)
+                  : hr_cost_pipeline_s(stages, HR_STAGE_COUNT, total_chunk_bytes(pipeline), chunk);
     return HR_OK;
 }

@@ -152,6 +152,56 @@ static void overlap_is_one_when_hidden_and_zero_in_turns(void **state)
     assert_true(hr_cost_overlap(alone, 2, 5.0) == 1.0);
 }
 
+static void a_line_of_equal_chunks_is_a_ring(void **state)
+{
+    (void)state;
+    unsigned seed = 13;
+    for (int round = 0; round < 100; round++) {
+        hr_cost_stage stages[6];
+        random_stages(&seed, stages, 6);
+        double chunk = random_between(&seed, 1e5, 1e7), last = 0.0;
+        uint32_t depth = 1 + (uint32_t)rand_r(&seed) % 8;
+        uint64_t chunks = 1 + (uint64_t)rand_r(&seed) % 100;
+        hr_cost_line line = {.chunks = 0};
+        for (uint64_t k = 0; k < chunks; k++) {
+            last = hr_cost_line_add(&line, stages, 6, depth, chunk);
+        }
+        double expected = simulate_ring(stages, 6, chunks, chunk, depth);
+        assert_true(fabs(last - expected) <= 1e-9 * expected);
+    }
+}
+
+static void a_smaller_last_chunk_shortens_the_line(void **state)
+{
+    (void)state;
+    /* In at 50 GB/s, out at 100: what is left to do behind the last chunk in is half of what it took. */
+    const hr_cost_stage stages[] = {{0.0, 50e9}, {0.0, 100e9}};
+    hr_cost_line even = {.chunks = 0}, tapered = {.chunks = 0};
+    hr_cost_line_add(&even, stages, 2, 4, 1e9);
+    assert_true(fabs(hr_cost_line_add(&even, stages, 2, 4, 1e9) - 0.05) < 1e-9);
+    hr_cost_line_add(&tapered, stages, 2, 4, 1e9);
+    hr_cost_line_add(&tapered, stages, 2, 4, 0.5e9);
+    assert_true(fabs(hr_cost_line_add(&tapered, stages, 2, 4, 0.5e9) - 0.045) < 1e-9);
+}
+
+static void a_link_takes_the_better_of_at_once_and_in_turn(void **state)
+{
+    (void)state;
+    const hr_cost_duplex link = {.in = 55e9, .out = 55e9, .in_with_out = 51e9, .out_with_in = 51e9};
+    /* Half a unit out: meanwhile as much comes in, and the other half alone. */
+    double expected = 0.5e9 / 51e9 + 0.5e9 / 55e9;
+    assert_true(fabs(hr_cost_duplex_s(&link, 1e9, 0.5e9) - expected) < 1e-12);
+    assert_true(fabs(hr_cost_duplex_s(&link, 0.5e9, 1e9) - expected) < 1e-12);
+    assert_true(fabs(hr_cost_duplex_s(&link, 1e9, 0.0) - 1e9 / 55e9) < 1e-12);
+    const hr_cost_duplex half = {.in = 50e9, .out = 50e9, .in_with_out = 10e9, .out_with_in = 10e9};
+    assert_true(fabs(hr_cost_duplex_s(&half, 1e9, 1e9) - 2e9 / 50e9) < 1e-12);
+    /* What was not measured changes nothing. */
+    const hr_cost_duplex unknown = {.in = 50e9, .out = 25e9};
+    assert_true(fabs(hr_cost_duplex_s(&unknown, 1e9, 1e9) - 1e9 / 25e9) < 1e-12);
+    const hr_cost_duplex none = {0};
+    assert_true(hr_cost_duplex_s(&none, 1e9, 1e9) == 0.0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -162,6 +212,9 @@ int main(void)
         cmocka_unit_test(depth_keeps_the_slowest_stage_busy),
         cmocka_unit_test(absent_stages_cost_nothing),
         cmocka_unit_test(overlap_is_one_when_hidden_and_zero_in_turns),
+        cmocka_unit_test(a_line_of_equal_chunks_is_a_ring),
+        cmocka_unit_test(a_smaller_last_chunk_shortens_the_line),
+        cmocka_unit_test(a_link_takes_the_better_of_at_once_and_in_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

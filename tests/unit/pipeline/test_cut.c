@@ -82,6 +82,73 @@ static void rows_bring_exactly_the_halo_that_exists(void **state)
     }
 }
 
+/* Chunks of any taper follow each other without a gap, begin aligned, fit the slots and end where the array does. */
+static void check_tapered(const hr_cut *cut, uint64_t halo)
+{
+    uint64_t next = 0, largest = 0, chunks = hr_cut_chunks(cut);
+    for (uint64_t k = 0; k < chunks; k++) {
+        hr_range in = hr_cut_in(cut, 0, k), out = hr_cut_out(cut, 0, k);
+        assert_int_equal(out.first, next);
+        assert_true(out.units > 0);
+        assert_int_equal(out.units, hr_cut_units(cut, k));
+        assert_int_equal(out.first % cut->align_units, 0);
+        assert_true(in.bytes <= hr_cut_in_bytes(cut, 0) && out.bytes <= hr_cut_out_bytes(cut, 0));
+        uint64_t before = out.first < halo ? out.first : halo;
+        uint64_t behind = cut->units - out.first - out.units;
+        assert_int_equal(in.first, out.first - before);
+        assert_int_equal(in.units, before + out.units + (behind < halo ? behind : halo));
+        next += out.units;
+        largest = out.units > largest ? out.units : largest;
+    }
+    assert_int_equal(next, cut->units);
+    assert_true(largest <= cut->chunk_units);
+}
+
+static void tapered_chunks_cover_all_once(void **state)
+{
+    (void)state;
+    unsigned seed = 21;
+    for (int round = 0; round < 3000; round++) {
+        bool rows = round % 2 == 0;
+        uint64_t units = (uint64_t)rand_r(&seed) % 5000;
+        uint64_t halo = rows ? (uint64_t)rand_r(&seed) % 12 : 0;
+        uint64_t align = rows ? 1 : 1 + (uint64_t)rand_r(&seed) % 5;
+        uint64_t chunk = align * (1 + (uint64_t)rand_r(&seed) % 400);
+        hr_shape shape = rows ? (hr_shape){2, {units, 10}} : (hr_shape){1, {units}};
+        hr_cut cut = make(rows ? &rows_op : &elements_op, shape, halo, align, chunk * (rows ? 40 : 4));
+        hr_cut_set_taper(&cut, (uint64_t)rand_r(&seed) % 500, (uint64_t)rand_r(&seed) % 500);
+        check_tapered(&cut, halo < units ? halo : units);
+    }
+}
+
+static void a_taper_grows_at_the_head_and_halves_at_the_tail(void **state)
+{
+    (void)state;
+    hr_cut cut = make(&elements_op, (hr_shape){1, {128}}, 0, 1, 4 * 16);
+    assert_int_equal(hr_cut_chunks(&cut), 8);
+    hr_cut_set_taper(&cut, 4, 2);
+    const uint64_t expected[] = {4, 8, 16, 16, 16, 16, 16, 16, 10, 4, 2, 2, 2};
+    assert_int_equal(hr_cut_chunks(&cut), sizeof expected / sizeof *expected);
+    for (uint64_t k = 0; k < hr_cut_chunks(&cut); k++) {
+        assert_int_equal(hr_cut_units(&cut, k), expected[k]);
+    }
+    hr_cut_set_taper(&cut, 0, 0);
+    assert_int_equal(hr_cut_chunks(&cut), 8);
+    /* No smaller than a chunk: as it was. */
+    hr_cut_set_taper(&cut, 16, 16);
+    assert_int_equal(hr_cut_chunks(&cut), 8);
+}
+
+static void an_open_end_has_no_taper(void **state)
+{
+    (void)state;
+    hr_cut cut = make(&elements_op, (hr_shape){1, {HR_LENGTH_UNKNOWN}}, 0, 1, 400);
+    hr_cut_set_taper(&cut, 10, 10);
+    assert_true(hr_cut_chunks(&cut) == UINT64_MAX);
+    assert_int_equal(hr_cut_units(&cut, 0), 100);
+    assert_int_equal(hr_cut_in(&cut, 0, 7).first, 700);
+}
+
 static void sizes_that_overflow_are_refused(void **state)
 {
     (void)state;
@@ -147,6 +214,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_element_is_written_once_and_read_once),
         cmocka_unit_test(rows_bring_exactly_the_halo_that_exists),
+        cmocka_unit_test(tapered_chunks_cover_all_once),
+        cmocka_unit_test(a_taper_grows_at_the_head_and_halves_at_the_tail),
+        cmocka_unit_test(an_open_end_has_no_taper),
         cmocka_unit_test(sizes_that_overflow_are_refused),
         cmocka_unit_test(a_chunk_below_one_row_is_refused_by_name),
         cmocka_unit_test(empty_arrays_have_no_chunks),
