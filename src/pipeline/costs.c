@@ -84,6 +84,17 @@ static void read_point(const char *text, points *link)
     }
 }
 
+static void read_duplex(hr_costs *costs, const char *text)
+{
+    char *end;
+    double in = strtod(text, &end);
+    double out = strtod(end, NULL);
+    if (isfinite(in) && isfinite(out) && in > 0.0 && out > 0.0) {
+        costs->h2d_with_d2h = in;
+        costs->d2h_with_h2d = out;
+    }
+}
+
 static void read_rate(hr_costs *costs, const char *text)
 {
     char name[HR_COSTS_NAME];
@@ -106,6 +117,8 @@ static void read_section(hr_costs *costs, const char *text)
             read_point(line + 4, &h2d);
         } else if (ours && strncmp(line, "d2h ", 4) == 0) {
             read_point(line + 4, &d2h);
+        } else if (ours && strncmp(line, "duplex ", 7) == 0) {
+            read_duplex(costs, line + 7);
         } else if (ours && strncmp(line, "rate ", 5) == 0) {
             read_rate(costs, line + 5);
         }
@@ -202,6 +215,9 @@ static void write_all(const hr_costs *costs, FILE *out)
     fprintf(out, "device %s\n", costs->key);
     write_link("h2d", &costs->h2d, out);
     write_link("d2h", &costs->d2h, out);
+    if (costs->h2d_with_d2h > 0.0 && costs->d2h_with_h2d > 0.0) {
+        fprintf(out, "duplex %.6g %.6g\n", costs->h2d_with_d2h, costs->d2h_with_h2d);
+    }
     for (uint32_t i = 0; i < costs->rate_count; i++) {
         fprintf(out, "rate %s %.6g\n", costs->rates[i].name, costs->rates[i].value);
     }

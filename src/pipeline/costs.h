@@ -7,6 +7,7 @@
  *     headrace-costs 1
  *     device NVIDIA H200 | 580.159 | cuda:0
  *     h2d 65536 1.02e-05
+ *     duplex 5.1e+10 5.1e+10
  *     rate compute.add.f32 3.1e+12
  */
 #ifndef HR_PIPELINE_COSTS_H
@@ -26,6 +27,8 @@ typedef struct hr_costs {
     char path[PATH_MAX];   /* empty: kept nowhere */
     char key[320];         /* device name | driver | spec */
     hr_cost_link h2d, d2h; /* count 0: not measured */
+    /* Bytes per second of each direction while both are busy; 0: not measured. */
+    double h2d_with_d2h, d2h_with_h2d;
     uint32_t rate_count;
     struct {
         char name[HR_COSTS_NAME];
@@ -44,7 +47,7 @@ double hr_costs_rate(const hr_costs *costs, const char *name);
 /* Remembers a rate. One that is within a tenth of the old counts as the same, so that files stay at rest. */
 void hr_costs_set_rate(hr_costs *costs, const char *name, double value);
 
-/* Measures the device's link both ways, in well under a second. Changes *costs on success only. */
+/* Measures the device's link each way and both ways at once, in well under a second. Changes *costs on success only. */
 HR_CHECKED hr_status hr_costs_probe(hr_device *device, hr_costs *costs, hr_error *error);
 
 #endif

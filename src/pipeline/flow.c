@@ -247,22 +247,46 @@ static void read_stream(hr_pipeline *pipeline, void *argument)
     }
 }
 
+/* A ready slot goes to its device. */
+static bool submit_chunk(hr_pipeline *pipeline, flow_device *device, uint64_t chunk)
+{
+    flow_state *state = pipeline->state;
+    flow_slot *slot = slot_of(state, chunk);
+    hr_error error = HR_ERROR_INIT;
+    hr_status status = flow_submit(pipeline, device, slot, &error);
+    if (status != HR_OK) {
+        hr_run_fail(pipeline, chunk, &error);
+        return false;
+    }
+    pthread_mutex_lock(&pipeline->lock);
+    enter_phase(slot, FLOW_QUEUED, &state->queued);
+    pthread_mutex_unlock(&pipeline->lock);
+    return true;
+}
+
 static void submit_chunks(hr_pipeline *pipeline, void *argument)
 {
     flow_device *device = argument;
     flow_state *state = pipeline->state;
-    for (uint64_t chunk = device->index; wait_phase(pipeline, &state->ready, chunk, FLOW_READY);
+    for (uint64_t chunk = device->next_chunk; wait_phase(pipeline, &state->ready, chunk, FLOW_READY);
          chunk += state->device_count) {
-        flow_slot *slot = slot_of(state, chunk);
-        hr_error error = HR_ERROR_INIT;
-        hr_status status = flow_submit(pipeline, device, slot, &error);
-        if (status != HR_OK) {
-            hr_run_fail(pipeline, chunk, &error);
+        if (!submit_chunk(pipeline, device, chunk)) {
             return;
         }
-        pthread_mutex_lock(&pipeline->lock);
-        enter_phase(slot, FLOW_QUEUED, &state->queued);
-        pthread_mutex_unlock(&pipeline->lock);
+    }
+}
+
+/* Where nothing has to be read, each device's first chunk is queued at once: a thread takes longer to wake up. */
+static void flow_begin(hr_pipeline *pipeline)
+{
+    flow_state *state = pipeline->state;
+    for (uint32_t i = 0; i < state->device_count; i++) {
+        flow_device *device = &state->devices[i];
+        device->next_chunk = i;
+        if (!hr_run_stopped(pipeline, i) && in_phase(state, i, FLOW_READY) &&
+            submit_chunk(pipeline, device, i)) {
+            device->next_chunk += state->device_count;
+        }
     }
 }
 
@@ -515,6 +539,7 @@ static hr_status flow_open(hr_pipeline *pipeline, hr_error *error)
     }
     pipeline->state = state;
     state->device_count = pipeline->options.device_count;
+    state->watched = pipeline->options.observer != NULL && pipeline->options.observer->span != NULL;
     hr_status status = make_sync(state);
     if (status == HR_OK) {
         choose_ways(pipeline);
@@ -560,6 +585,9 @@ static void flow_cancel(hr_pipeline *pipeline)
 static void flow_settle(hr_pipeline *pipeline)
 {
     flow_state *state = pipeline->state;
+    if (!pipeline->failed && !atomic_load(&pipeline->cancelled)) {
+        return; /* every chunk's last event was seen, and nothing is queued behind the last chunk */
+    }
     for (uint32_t i = 0; i < state->device_count; i++) {
         hr_stream *streams[] = {state->devices[i].in, state->devices[i].compute, state->devices[i].out};
         for (size_t s = 0; s < sizeof streams / sizeof streams[0]; s++) {
@@ -594,6 +622,7 @@ static hr_status flow_close(hr_pipeline *pipeline, hr_error *error)
 const hr_executor hr_flow_executor = {
     .name = "flow",
     .open = flow_open,
+    .begin = flow_begin,
     .wake_all = flow_wake_all,
     .cancel = flow_cancel,
     .settle = flow_settle,

@@ -44,7 +44,9 @@ typedef struct flow_slot {
     void *host_in[HR_MAX_PORTS], *host_out[HR_MAX_PORTS], *host_partial;
     void *device_in[HR_MAX_PORTS], *device_out[HR_MAX_PORTS], *device_partial;
     hr_event *in_done, *computed, *out_done;
+    /* When copies and kernels begin and end. Of a run that nobody watches, only the ends: see flow_device.c. */
     hr_timer *in_time[HR_MAX_PORTS + 1], *compute_time[2], *out_time[HR_MAX_PORTS + 1];
+    uint64_t submitted_ns;
 } flow_slot;
 
 typedef struct flow_device {
@@ -55,6 +57,8 @@ typedef struct flow_device {
     hr_pool *pinned, *memory;
     hr_stream *in, *compute, *out;
     void *op_state, *op_state_host;
+    uint64_t next_chunk;                            /* that the submitter begins with */
+    uint64_t in_end_ns, compute_end_ns, out_end_ns; /* of the last chunk that was collected */
 } flow_device;
 
 /* The next piece to be moved by whoever comes. */
@@ -81,6 +85,7 @@ typedef struct flow_state {
     flow_slot *slots;
     flow_lane lanes[HR_RUN_MAX_THREADS];
     uint32_t lane_count;
+    bool watched; /* somebody listens to spans: each copy gets its own */
 } flow_state;
 
 /* Queues all device work of a ready slot. */

@@ -352,9 +352,15 @@ hr_status hr_pipeline_run(hr_pipeline *pipeline, hr_report *report, hr_error *er
         pthread_mutex_unlock(&pipeline->lock);
         return hr_fail(error, HR_E_INVALID, "pipeline: runs once");
     }
+    pipeline->phase = HR_RUN_STARTING;
+    pthread_mutex_unlock(&pipeline->lock);
+    pipeline->begin_ns = hr_now_ns();
+    if (pipeline->executor->begin != NULL) {
+        pipeline->executor->begin(pipeline);
+    }
+    pthread_mutex_lock(&pipeline->lock);
     pipeline->phase = HR_RUN_RUNNING;
     pipeline->active = pipeline->thread_count;
-    pipeline->begin_ns = hr_now_ns();
     pthread_cond_broadcast(&pipeline->gate);
     pthread_mutex_unlock(&pipeline->lock);
 
@@ -405,7 +411,7 @@ hr_status hr_pipeline_close(hr_pipeline **pipeline, hr_error *error)
     }
     hr_pipeline *self = *pipeline;
     pthread_mutex_lock(&self->lock);
-    bool running = self->phase == HR_RUN_RUNNING;
+    bool running = self->phase == HR_RUN_STARTING || self->phase == HR_RUN_RUNNING;
     if (self->phase == HR_RUN_OPENED) {
         self->phase = HR_RUN_CLOSING;
         pthread_cond_broadcast(&self->gate);

@@ -14,7 +14,7 @@ static void *thread_main(void *argument)
     hr_run_thread *self = argument;
     hr_pipeline *pipeline = self->pipeline;
     pthread_mutex_lock(&pipeline->lock);
-    while (pipeline->phase == HR_RUN_OPENED) {
+    while (pipeline->phase == HR_RUN_OPENED || pipeline->phase == HR_RUN_STARTING) {
         pthread_cond_wait(&pipeline->gate, &pipeline->lock);
     }
     bool runs = pipeline->phase == HR_RUN_RUNNING;

@@ -2,8 +2,8 @@
 /*
  * A pipeline from the inside: what every executor shares.
  *
- * The life of a run. open: planned, memory taken, threads started and waiting at the gate. run: the gate
- * opens; each thread works until there is nothing left for it or the run has stopped, then leaves; the caller
+ * The life of a run. open: planned, memory taken, threads started and waiting at the gate. run: the executor begins, the
+ * gate opens; each thread works until there is nothing left for it or the run has stopped, then leaves; the caller
  * of hr_pipeline_run() is the supervisor, who sleeps on a semaphore and wakes for progress, for a cancel and
  * for the last thread. Then the executor settles (nothing of the run is still moving on a device), and each
  * sink is finished or discarded, once.
@@ -30,6 +30,7 @@
 
 typedef enum hr_run_phase {
     HR_RUN_OPENED,
+    HR_RUN_STARTING, /* the executor begins; threads still wait at the gate */
     HR_RUN_RUNNING,
     HR_RUN_OVER,
     HR_RUN_CLOSING /* closed without having run: threads leave at the gate */
@@ -46,6 +47,9 @@ typedef struct hr_executor {
     const char *name;
     /* Takes all memory and spawns all threads. On failure `close` is called. */
     hr_status (*open)(hr_pipeline *pipeline, hr_error *error);
+    /* Queues on the caller's thread what needs no waiting, so that devices have work while threads wake up. Before any
+     * thread runs. Null if there is nothing. */
+    void (*begin)(hr_pipeline *pipeline);
     /* Wakes every wait of the executor's, with the lock held. */
     void (*wake_all)(hr_pipeline *pipeline);
     /* The run was cancelled: drops what is queued on devices. Null if there is nothing. */
@@ -97,7 +101,8 @@ struct hr_pipeline {
     hr_costs costs;                 /* of the first device */
     double flops_per_s;             /* of HR_CHUNK_TILES; 0: not known */
     double ceiling[HR_STAGE_COUNT]; /* bytes/s as measured before the run; 0: not known */
-    uint32_t width[HR_STAGE_COUNT]; /* how many spans of the stage run at once at most; 0: no such stage */
+    double h2d_with_d2h, d2h_with_h2d; /* the same, of each direction while both are busy */
+    uint32_t width[HR_STAGE_COUNT];    /* how many spans of the stage run at once at most; 0: no such stage */
     uint32_t depth;
     uint64_t chunk_bytes; /* where the cut does not tell: of a tile of C */
     uint64_t pinned_bytes, device_bytes;

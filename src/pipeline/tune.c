@@ -60,7 +60,7 @@ static void flops_name(const hr_pipeline *pipeline, char name[HR_COSTS_NAME])
 static void know_link(hr_pipeline *pipeline)
 {
     hr_costs *costs = &pipeline->costs;
-    if (costs->h2d.count == 0 || costs->d2h.count == 0) {
+    if (costs->h2d.count == 0 || costs->d2h.count == 0 || costs->h2d_with_d2h <= 0.0) {
         hr_error error = HR_ERROR_INIT;
         if (hr_costs_probe(pipeline->options.devices[0], costs, &error) != HR_OK) {
             hr_run_note(pipeline, "%s: the link's speed is assumed, not measured: %s", pipeline->info.spec,
@@ -72,6 +72,8 @@ static void know_link(hr_pipeline *pipeline)
     pipeline->cost[HR_STAGE_D2H] = hr_cost_link_fit(&costs->d2h);
     pipeline->ceiling[HR_STAGE_H2D] = hr_cost_link_rate(&costs->h2d) * pipeline->options.device_count;
     pipeline->ceiling[HR_STAGE_D2H] = hr_cost_link_rate(&costs->d2h) * pipeline->options.device_count;
+    pipeline->h2d_with_d2h = costs->h2d_with_d2h * pipeline->options.device_count;
+    pipeline->d2h_with_h2d = costs->d2h_with_h2d * pipeline->options.device_count;
 }
 
 void hr_tune_begin(hr_pipeline *pipeline)

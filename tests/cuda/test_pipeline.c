@@ -46,7 +46,8 @@ typedef struct run {
     hr_pipeline *pipeline;
 } run;
 
-static void open_run(fixture *f, run *r, uint64_t count, float *a, float *b, float *c)
+static void open_watched_run(fixture *f, run *r, uint64_t count, float *a, float *b, float *c,
+                             const hr_observer *observer)
 {
     *r = (run){.op = add_op(), .a = a, .b = b, .c = c, .count = count};
     uint64_t bytes = count * sizeof(float);
@@ -66,6 +67,7 @@ static void open_run(fixture *f, run *r, uint64_t count, float *a, float *b, flo
     options.chunk_bytes = 64 * KIB;
     options.depth = 4;
     options.cost_file = "";
+    options.observer = observer;
     for (int i = 0; i < 2; i++) {
         options.in[i].source = &r->in[i];
         options.in[i].dtype = HR_F32;
@@ -73,6 +75,11 @@ static void open_run(fixture *f, run *r, uint64_t count, float *a, float *b, flo
     }
     options.out[0].sink = &r->out;
     assert_ok(hr_pipeline_open(&options, &r->pipeline, problem));
+}
+
+static void open_run(fixture *f, run *r, uint64_t count, float *a, float *b, float *c)
+{
+    open_watched_run(f, r, count, a, b, c, NULL);
 }
 
 static void assert_sums(const run *r)
@@ -132,6 +139,65 @@ static void test_steady_state_from_pinned_memory(void **state)
     check_steady_state(*state, (float *)(void *)((fixture *)*state)->host);
 }
 
+static const char *const counted[] = {
+    "cudaMemcpyAsync",      "cudaEventRecord", "cudaStreamWaitEvent",   "cudaEventSynchronize",
+    "cudaEventElapsedTime", "cudaEventQuery",  "cudaStreamSynchronize", NULL};
+enum { COUNTED = sizeof counted / sizeof counted[0] };
+
+/* Calls of each function, and of all together, in a run of so many chunks from pinned memory. */
+static void count_calls(fixture *f, uint64_t chunks, const hr_observer *observer, uint64_t calls[COUNTED])
+{
+    run r;
+    float *memory = (float *)(void *)f->host;
+    uint64_t count = chunks * 64 * KIB / sizeof(float);
+    open_watched_run(f, &r, count, memory, memory + count, memory + 2 * count, observer);
+    hr_report report = HR_REPORT_INIT;
+    hr_double_mark();
+    assert_ok(hr_pipeline_run(r.pipeline, &report, problem));
+    for (size_t i = 0; i < COUNTED; i++) {
+        calls[i] = hr_double_calls(counted[i]);
+    }
+    assert_int_equal(report.chunks, chunks);
+    assert_sums(&r);
+    assert_ok(hr_pipeline_close(&r.pipeline, problem));
+}
+
+static void assert_calls_a_chunk(fixture *f, const hr_observer *observer, const uint64_t expected[COUNTED])
+{
+    uint64_t few[COUNTED], many[COUNTED];
+    count_calls(f, 10, observer, few);
+    count_calls(f, 25, observer, many);
+    for (size_t i = 0; i < COUNTED; i++) {
+        if (many[i] - few[i] != 15 * expected[i]) {
+            fail_msg("%s: 15 chunks more make %llu calls more, not 15 times %llu",
+                     counted[i] != NULL ? counted[i] : "all", (unsigned long long)(many[i] - few[i]),
+                     (unsigned long long)expected[i]);
+        }
+    }
+}
+
+/* What a chunk of two inputs and an output costs in calls: three copies, a wait between stages, an event and a time for
+ * each stage, one wait of the host's, the three times are read, and the launcher is asked for its error. The launch is
+ * the double's own. */
+static void test_calls_of_a_chunk(void **state)
+{
+    assert_calls_a_chunk(*state, NULL, (const uint64_t[]){3, 6, 2, 1, 3, 0, 0, 16});
+}
+
+static void hear_span(void *self, const hr_span *span)
+{
+    (void)self;
+    (void)span;
+}
+
+/* With a listener there is a time at both ends of each copy and kernel. */
+static void test_calls_of_a_watched_chunk(void **state)
+{
+    hr_observer observer = HR_OBSERVER_INIT;
+    observer.span = hear_span;
+    assert_calls_a_chunk(*state, &observer, (const uint64_t[]){3, 10, 2, 1, 8, 0, 0, 25});
+}
+
 /* The device dies under the run: it ends, names a chunk, and everything closes. */
 static void test_lost_device_names_the_first_chunk(void **state)
 {
@@ -177,6 +243,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(test_steady_state_from_pageable_memory),
         T(test_steady_state_from_pinned_memory),
+        T(test_calls_of_a_chunk),
+        T(test_calls_of_a_watched_chunk),
         T(test_lost_device_names_the_first_chunk),
         T(test_failed_call_ends_the_run_only),
     };

@@ -51,10 +51,13 @@ static void what_was_saved_is_loaded_device_by_device(void **state)
     assert_int_equal(costs.h2d.count, 0);
     const double bytes[] = {4096.0, 1e6}, seconds[] = {1e-5, 3e-5};
     assert_int_equal(hr_cost_link_make(bytes, seconds, 2, &costs.h2d), HR_OK);
+    costs.h2d_with_d2h = 51e9;
+    costs.d2h_with_h2d = 50e9;
     hr_costs_set_rate(&costs, "compute.add.f32", 3.5e12);
     assert_int_equal(hr_costs_save(&costs, &error), HR_OK);
     hr_costs_load(&second, path, &costs);
     assert_int_equal(costs.rate_count, 0);
+    assert_true(costs.h2d_with_d2h == 0.0 && costs.d2h_with_h2d == 0.0);
     hr_costs_set_rate(&costs, "compute.add.f32", 7e12);
     assert_int_equal(hr_costs_save(&costs, &error), HR_OK);
 
@@ -62,6 +65,7 @@ static void what_was_saved_is_loaded_device_by_device(void **state)
     assert_int_equal(costs.h2d.count, 2);
     assert_true(fabs(hr_cost_link_s(&costs.h2d, 1e6) - 3e-5) < 1e-12);
     assert_true(hr_costs_rate(&costs, "compute.add.f32") == 3.5e12);
+    assert_true(costs.h2d_with_d2h == 51e9 && costs.d2h_with_h2d == 50e9);
     assert_true(hr_costs_rate(&costs, "compute.add") == 0.0);
     hr_costs_load(&second, path, &costs);
     assert_true(hr_costs_rate(&costs, "compute.add.f32") == 7e12);
@@ -91,9 +95,10 @@ static void a_rate_that_hardly_moved_leaves_the_file_alone(void **state)
 static void a_bad_file_counts_as_empty(void **state)
 {
     (void)state;
-    static const char *const texts[] = {
-        "", "headrace-costs 2\ndevice Some GPU | 1.2 | x:0\nrate a 5\n", "\xff\xfe\x00garbage",
-        "headrace-costs 1\ndevice Some GPU | 1.2 | x:0\nh2d\nh2d x y\nrate\nrate a\nrate b -3"};
+    static const char *const texts[] = {"", "headrace-costs 2\ndevice Some GPU | 1.2 | x:0\nrate a 5\n",
+                                        "\xff\xfe\x00garbage",
+                                        "headrace-costs 1\ndevice Some GPU | 1.2 | x:0\nh2d\nh2d x "
+                                        "y\nrate\nrate a\nrate b -3\nduplex\nduplex 5\nduplex -1 4"};
     hr_device_info info = info_of("x:0");
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         FILE *file = fopen(path, "w");
@@ -104,6 +109,7 @@ static void a_bad_file_counts_as_empty(void **state)
         hr_costs_load(&info, path, &costs);
         assert_int_equal(costs.h2d.count, 0);
         assert_int_equal(costs.rate_count, 0);
+        assert_true(costs.h2d_with_d2h == 0.0);
         hr_costs_set_rate(&costs, "a", 2.0);
         assert_int_equal(hr_costs_save(&costs, NULL), HR_OK);
         hr_costs_load(&info, path, &costs);
@@ -158,6 +164,10 @@ static void the_probe_finds_the_speed_of_the_link(void **state)
     /* A busy machine makes a link slower, never faster than it was set. */
     if (in < 0.2e9 || in > 1.05e9 || out < 0.1e9 || out > 0.53e9) {
         fail_msg("measured %.3g and %.3g bytes a second", in, out);
+    }
+    if (costs.h2d_with_d2h < 0.1e9 || costs.h2d_with_d2h > 1.05e9 || costs.d2h_with_h2d < 0.05e9 ||
+        costs.d2h_with_h2d > 0.53e9) {
+        fail_msg("at once %.3g and %.3g bytes a second", costs.h2d_with_d2h, costs.d2h_with_h2d);
     }
     assert_int_equal(hr_device_close(&device, &error), HR_OK);
     assert_int_equal(hr_runtime_close(&runtime, &error), HR_OK);
