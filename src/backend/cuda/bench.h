@@ -47,10 +47,14 @@ hr_status hr_cuda_bench_hold(hr_cuda_bench_run *run, cudaStream_t stream, hr_err
 void hr_cuda_bench_let_go(hr_cuda_bench_run *run);
 
 hr_status hr_cuda_bench_link(hr_cuda_bench_run *run, hr_error *error);
+/* The part of `link` between this device and each other. */
+hr_status hr_cuda_bench_peer(hr_cuda_bench_run *run, hr_error *error);
 hr_status hr_cuda_bench_calls(hr_cuda_bench_run *run, hr_error *error);
 hr_status hr_cuda_bench_sync(hr_cuda_bench_run *run, hr_error *error);
 hr_status hr_cuda_bench_scatter(hr_cuda_bench_run *run, hr_error *error);
 /* The plain programs that `pipeline` is compared with. */
 hr_status hr_cuda_bench_baseline(hr_cuda_bench_run *run, hr_error *error);
+hr_status hr_cuda_bench_baseline_conv2d(hr_cuda_bench_run *run, hr_error *error);
+hr_status hr_cuda_bench_baseline_matmul(hr_cuda_bench_run *run, hr_error *error);
 
 #endif

@@ -497,16 +497,6 @@ static hr_status take_all(hr_cuda_bench_run *run, link_memory *m, hr_error *erro
                            : status;
 }
 
-static void peer_row(const hr_cuda_bench_run *run)
-{
-    int count = 0;
-    hr_cuda_ignore(run->device, cudaGetDeviceCount(&count));
-    hr_cuda_figure figure = {.verified = -1,
-                             .skipped = count < 2 ? "there is one device"
-                                                  : "measured by copies between the devices of a pipeline"};
-    hr_cuda_bench_row(run, &figure, "peer");
-}
-
 hr_status hr_cuda_bench_link(hr_cuda_bench_run *run, hr_error *error)
 {
     const uint64_t all[] = {4096, 65536, MIB, 16 * MIB, 256 * MIB, GIB};
@@ -533,13 +523,10 @@ hr_status hr_cuda_bench_link(hr_cuda_bench_run *run, hr_error *error)
     if (status == HR_OK) {
         status = measure_arrays(run, &m, error);
     }
-    if (status == HR_OK) {
-        peer_row(run);
-    }
     release(run, &m.pinned_in);
     release(run, &m.pinned_out);
     release(run, &m.pageable);
     release(run, &m.device_in);
     release(run, &m.device_out);
-    return status;
+    return status == HR_OK ? hr_cuda_bench_peer(run, error) : status;
 }

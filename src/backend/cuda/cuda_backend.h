@@ -336,6 +336,10 @@ void hr_cuda_stager_wake(hr_bdevice *device);
 void hr_cuda_stager_pause(hr_bdevice *device);
 void hr_cuda_stager_close(hr_bdevice *device);
 
+/* module.c: what the backend's table opens devices with; ops->close() closes one. */
+hr_status hr_cuda_device_open(const char *rest, hr_bdevice **device, const hr_device_ops **ops,
+                              hr_error *error);
+
 /* bench.c */
 hr_status hr_cuda_bench(hr_bdevice *device, const hr_bench_options *options, hr_error *error);
 

@@ -167,8 +167,8 @@ static hr_status furnish(hr_bdevice *device, hr_error *error)
 
 static const hr_device_ops the_ops;
 
-static hr_status open_device(const char *rest, hr_bdevice **device, const hr_device_ops **ops,
-                             hr_error *error)
+hr_status hr_cuda_device_open(const char *rest, hr_bdevice **device, const hr_device_ops **ops,
+                              hr_error *error)
 {
     int ordinal;
     uint32_t count;
@@ -304,7 +304,7 @@ static const hr_backend the_backend = {
     .dies_on_fork = true,
     .probe = probe,
     .spec_at = spec_at,
-    .open = open_device,
+    .open = hr_cuda_device_open,
     .bench = hr_cuda_bench,
 };
 
