@@ -31,6 +31,21 @@ void baseline_streams_close(baseline_streams *program);
 cudaError_t baseline_pageable_add(const float *a, const float *b, float *c, size_t count, float *device_a,
                                   float *device_b, float *device_c, double *ms);
 
+/* The device memory and streams of a filter of 5 × 5 over f32 rows. */
+typedef struct baseline_filter {
+    cudaStream_t stream[4];
+    float *in, *out;
+    int rows, columns;
+} baseline_filter;
+
+/* `weights`: 25, row by row. */
+cudaError_t baseline_filter_open(baseline_filter *program, int rows, int columns, const float *weights);
+/* From pinned memory to pinned memory, in as many parts as streams (1: all of it in turn; at most 4): copy in with the
+ * rows around, filter, copy out. The border is reflected without repeating the edge. Milliseconds until all is back. */
+cudaError_t baseline_filter_run(baseline_filter *program, int streams, const float *in, float *out,
+                                double *ms);
+void baseline_filter_close(baseline_filter *program);
+
 #ifdef __cplusplus
 }
 #endif

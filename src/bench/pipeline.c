@@ -1,36 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whole runs from host memory to host memory. Where the device has plain programs that do the same by hand,
  * they run in the same process, before, and the rows say how much faster the pipeline is. */
-#include "base/clock.h"
+#include "bench/bench_jobs.h"
+
 #include "base/samples.h"
-#include "bench/bench_internal.h"
 
 #include <headrace/pipeline.h>
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+/* The plain programs' rows, by what their names begin with, and how a row of ours names them. */
+static const struct {
+    const char *begins, *label;
+    const char *op;
+    hr_memory_kind memory;
+} plain_rows[] = {
+    {"add: four streams by hand, pinned, a quarter", "four streams by hand, a quarter each", "add",
+     HR_MEMORY_PINNED},
+    {"add: four streams by hand, pinned, the best", "four streams by hand, the best chunk", "add",
+     HR_MEMORY_PINNED},
+    {"add: cudaMemcpy by hand", "cudaMemcpy by hand", "add", HR_MEMORY_PAGEABLE},
+    {"conv2d: one stream by hand", "one stream by hand, in turn", "conv2d", HR_MEMORY_PINNED},
+    {"conv2d: four streams by hand", "four streams by hand, a quarter each", "conv2d", HR_MEMORY_PINNED},
+    {"matmul: one stream by hand", "one stream by hand, in turn", "matmul", HR_MEMORY_PINNED},
+    {"matmul: cublasXt", "cublasXt", "matmul", HR_MEMORY_PINNED},
+};
+enum { PLAIN_ROWS = sizeof plain_rows / sizeof *plain_rows };
 
 /* What the plain programs took, picked out of the rows that pass by. */
 typedef struct plain {
     const hr_bench_options *options;
-    double quarter_ms, best_ms, pageable_ms;
+    double ms[PLAIN_ROWS]; /* 0: did not run */
 } plain;
-
-static bool begins(const char *name, const char *with)
-{
-    return strncmp(name, with, strlen(with)) == 0;
-}
 
 static void keep(void *user, const hr_bench_row *row)
 {
     plain *seen = user;
-    if (row->unit != NULL && begins(row->name, "add: four streams by hand, pinned, a quarter")) {
-        seen->quarter_ms = row->value;
-    } else if (row->unit != NULL && begins(row->name, "add: four streams by hand, pinned, the best")) {
-        seen->best_ms = row->value;
-    } else if (row->unit != NULL && begins(row->name, "add: cudaMemcpy by hand")) {
-        seen->pageable_ms = row->value;
+    for (size_t i = 0; i < PLAIN_ROWS; i++) {
+        if (row->unit != NULL &&
+            strncmp(row->name, plain_rows[i].begins, strlen(plain_rows[i].begins)) == 0) {
+            seen->ms[i] = row->value;
+        }
     }
     seen->options->row(seen->options->user, row);
 }
@@ -45,33 +56,26 @@ static hr_status run_plain(hr_device *device, plain *seen, hr_error *error)
     return status == HR_E_UNSUPPORTED ? HR_OK : status;
 }
 
+/* The arrays of a job: inputs, then the output. */
 typedef struct arrays {
     hr_pool *pool;
-    float *a, *b, *c;
-    uint64_t count;
+    float *block[HR_BENCH_MOST_INPUTS + 1];
 } arrays;
 
-static hr_status open_arrays(hr_device *device, hr_memory_kind kind, uint64_t count, arrays *data,
+static hr_status open_arrays(hr_device *device, hr_memory_kind kind, const hr_bench_job *job, arrays *data,
                              hr_error *error)
 {
-    uint64_t bytes = count * sizeof(float);
     hr_pool_options options = HR_POOL_OPTIONS_INIT;
     options.name = "bench pipeline";
     options.kind = kind;
-    options.bytes = 3 * (bytes + 4096);
-    *data = (arrays){.count = count};
+    options.bytes = (job->inputs + 1) * (hr_bench_job_bytes(job) + 4096);
+    *data = (arrays){0};
     hr_status status = hr_pool_open(device, &options, &data->pool, error);
-    float **blocks[3] = {&data->a, &data->b, &data->c};
-    for (int i = 0; i < 3 && status == HR_OK; i++) {
-        status = hr_pool_take(data->pool, bytes, 4096, "array", (void **)blocks[i]);
+    for (uint32_t i = 0; i <= job->inputs && status == HR_OK; i++) {
+        status = hr_pool_take(data->pool, hr_bench_job_bytes(job), 4096, "array", (void **)&data->block[i]);
     }
-    if (status == HR_OK) {
-        unsigned state = 1;
-        for (uint64_t i = 0; i < count; i++) {
-            state = state * 1664525u + 1013904223u;
-            data->a[i] = (float)(state >> 12);
-            data->b[i] = (float)(state & 0xFFFFF);
-        }
+    for (uint32_t i = 0; i < job->inputs && status == HR_OK; i++) {
+        job->fill(job, i, data->block[i]);
     }
     return status;
 }
@@ -79,10 +83,9 @@ static hr_status open_arrays(hr_device *device, hr_memory_kind kind, uint64_t co
 static hr_status close_arrays(arrays *data, hr_error *error)
 {
     hr_status status = HR_OK;
-    float *blocks[3] = {data->a, data->b, data->c};
-    for (int i = 0; i < 3; i++) {
-        if (blocks[i] != NULL) {
-            hr_status given = hr_pool_give(data->pool, blocks[i]);
+    for (size_t i = 0; i < sizeof data->block / sizeof data->block[0]; i++) {
+        if (data->block[i] != NULL) {
+            hr_status given = hr_pool_give(data->pool, data->block[i]);
             status = status == HR_OK ? given : status;
         }
     }
@@ -90,33 +93,24 @@ static hr_status close_arrays(arrays *data, hr_error *error)
     return status == HR_OK ? closed : status;
 }
 
-static int sums_are_right(const arrays *data)
-{
-    for (uint64_t i = 0; i < data->count; i++) {
-        float sum = data->a[i] + data->b[i];
-        if (memcmp(&sum, &data->c[i], sizeof sum) != 0) {
-            return 0;
-        }
-    }
-    return 1;
-}
-
 /* One pipeline, opened and run; the run alone is what counts. */
-static hr_status run_add(hr_device *device, const arrays *data, hr_report *report, hr_error *error)
+static hr_status run_job(hr_device *device, const hr_bench_job *job, const arrays *data, hr_report *report,
+                         hr_error *error)
 {
-    uint64_t bytes = data->count * sizeof(float);
-    hr_source a = hr_source_from_memory(data->a, bytes);
-    hr_source b = hr_source_from_memory(data->b, bytes);
-    hr_sink c = hr_sink_to_memory(data->c, bytes);
-    hr_shape shape = {.rank = 1, .extent = {data->count}};
+    uint64_t bytes = hr_bench_job_bytes(job);
+    hr_source in[HR_BENCH_MOST_INPUTS];
+    hr_sink out = hr_sink_to_memory(data->block[job->inputs], bytes);
     hr_pipeline_options options;
     hr_pipeline_options_init(&options);
-    options.op = hr_op_find("add");
+    options.op = hr_op_find(job->op);
+    options.params = &job->params;
     options.devices = &device;
     options.device_count = 1;
-    options.in[0] = (hr_port){.source = &a, .dtype = HR_F32, .shape = shape};
-    options.in[1] = (hr_port){.source = &b, .dtype = HR_F32, .shape = shape};
-    options.out[0] = (hr_port){.sink = &c};
+    for (uint32_t i = 0; i < job->inputs; i++) {
+        in[i] = hr_source_from_memory(data->block[i], bytes);
+        options.in[i] = (hr_port){.source = &in[i], .dtype = HR_F32, .shape = job->shape};
+    }
+    options.out[0] = (hr_port){.sink = &out};
     hr_pipeline *pipeline = NULL;
     hr_status status = hr_pipeline_open(&options, &pipeline, error);
     if (status != HR_OK) {
@@ -128,34 +122,33 @@ static hr_status run_add(hr_device *device, const arrays *data, hr_report *repor
     return status == HR_OK ? closed : status;
 }
 
-typedef struct add_runs {
+typedef struct runs {
     double ms[HR_BENCH_SAMPLES], efficiency[HR_BENCH_SAMPLES];
     size_t samples;
     int verified;
     hr_report last;
-    uint64_t bytes; /* of one array */
-} add_runs;
+} runs;
 
 /* The first run is not counted: it loads the kernel. */
-static hr_status measure_add(hr_device *device, const hr_bench_options *options, hr_memory_kind kind,
-                             add_runs *runs, hr_error *error)
+static hr_status measure(hr_device *device, const hr_bench_job *job, hr_memory_kind kind, size_t samples,
+                         runs *made, hr_error *error)
 {
     arrays data;
-    uint64_t count = options->quick ? UINT64_C(1) << 24 : UINT64_C(1) << 27;
-    *runs = (add_runs){.samples = options->quick ? 3 : HR_BENCH_SAMPLES, .bytes = count * sizeof(float)};
-    hr_status status = open_arrays(device, kind, count, &data, error);
+    *made = (runs){.samples = samples};
+    hr_status status = open_arrays(device, kind, job, &data, error);
+    float *out = data.block[job->inputs];
     if (status == HR_OK) {
-        memset(data.c, 0xFF, runs->bytes);
+        memset(out, 0xFF, hr_bench_job_bytes(job));
     }
-    for (size_t i = 0; i < runs->samples + 1 && status == HR_OK; i++) {
+    for (size_t i = 0; i < samples + 1 && status == HR_OK; i++) {
         hr_report report = HR_REPORT_INIT;
-        status = run_add(device, &data, &report, error);
+        status = run_job(device, job, &data, &report, error);
         if (i == 0) {
-            runs->verified = status == HR_OK && sums_are_right(&data);
+            made->verified = status == HR_OK && job->is_right(job, (const float *const *)data.block, out);
         } else {
-            runs->ms[i - 1] = report.wall_s * 1e3;
-            runs->efficiency[i - 1] = report.efficiency;
-            runs->last = report;
+            made->ms[i - 1] = report.wall_s * 1e3;
+            made->efficiency[i - 1] = report.efficiency;
+            made->last = report;
         }
     }
     hr_error ignored = HR_ERROR_INIT;
@@ -163,36 +156,38 @@ static hr_status measure_add(hr_device *device, const hr_bench_options *options,
     return status == HR_OK ? closed : status;
 }
 
-static void tell_add(const hr_bench_options *options, const char *memory, add_runs *runs, const char *vs,
-                     double plain_ms)
+/* A row beside each plain program that ran, or one alone; then how near the floor it was. */
+static void tell(const hr_bench_options *options, const hr_bench_job *job, hr_memory_kind kind, runs *made,
+                 const plain *seen)
 {
     char name[128];
-    double median = hr_samples_median(runs->ms, runs->samples);
-    snprintf(name, sizeof name, "add: pipeline, %s, %llu chunks, %u slots", memory,
-             (unsigned long long)runs->last.chunks, runs->last.depth);
-    hr_bench_tell(options, name, runs->bytes, "ms", runs->ms, runs->samples, runs->verified,
-                  plain_ms > 0.0 ? vs : NULL, plain_ms / median);
+    const char *memory = kind == HR_MEMORY_PINNED ? "pinned" : "pageable";
+    uint64_t bytes = hr_bench_job_bytes(job);
+    double median = hr_samples_median(made->ms, made->samples);
+    snprintf(name, sizeof name, "%s: pipeline, %s, %llu chunks, %u slots", job->op, memory,
+             (unsigned long long)made->last.chunks, made->last.depth);
+    bool beside = false;
+    for (size_t i = 0; i < PLAIN_ROWS; i++) {
+        if (seen->ms[i] > 0.0 && strcmp(plain_rows[i].op, job->op) == 0 && plain_rows[i].memory == kind) {
+            beside = true;
+            hr_bench_tell(options, name, bytes, "ms", made->ms, made->samples, made->verified,
+                          plain_rows[i].label, seen->ms[i] / median);
+        }
+    }
+    if (!beside) {
+        hr_bench_tell(options, name, bytes, "ms", made->ms, made->samples, made->verified, NULL, 0.0);
+    }
+    snprintf(name, sizeof name, "%s: pipeline, %s, floor over wall", job->op, memory);
+    hr_bench_tell(options, name, bytes, "efficiency", made->efficiency, made->samples, -1, NULL, 0.0);
 }
 
-static hr_status bench_add(hr_device *device, const hr_bench_options *options, const plain *seen,
-                           hr_error *error)
+static hr_status bench_job(hr_device *device, const hr_bench_options *options, const hr_bench_job *job,
+                           hr_memory_kind kind, const plain *seen, hr_error *error)
 {
-    add_runs runs;
-    hr_status status = measure_add(device, options, HR_MEMORY_PINNED, &runs, error);
-    if (status != HR_OK) {
-        return status;
-    }
-    tell_add(options, "pinned", &runs, "four streams by hand, a quarter each", seen->quarter_ms);
-    if (seen->best_ms > 0.0) {
-        tell_add(options, "pinned", &runs, "four streams by hand, the best chunk", seen->best_ms);
-    }
-    hr_bench_tell(options, "add: pipeline, pinned, floor over wall", runs.bytes, "efficiency",
-                  runs.efficiency, runs.samples, -1, NULL, 0.0);
-    status = measure_add(device, options, HR_MEMORY_PAGEABLE, &runs, error);
+    runs made;
+    hr_status status = measure(device, job, kind, options->quick ? 3 : HR_BENCH_SAMPLES, &made, error);
     if (status == HR_OK) {
-        tell_add(options, "pageable", &runs, "cudaMemcpy by hand", seen->pageable_ms);
-        hr_bench_tell(options, "add: pipeline, pageable, floor over wall", runs.bytes, "efficiency",
-                      runs.efficiency, runs.samples, -1, NULL, 0.0);
+        tell(options, job, kind, &made, seen);
     }
     return status;
 }
@@ -200,6 +195,23 @@ static hr_status bench_add(hr_device *device, const hr_bench_options *options, c
 hr_status hr_bench_pipeline(hr_device *device, const hr_bench_options *options, hr_error *error)
 {
     plain seen = {.options = options};
-    hr_status status = run_plain(device, &seen, error);
-    return status == HR_OK ? bench_add(device, options, &seen, error) : status;
+    hr_device_info info = HR_DEVICE_INFO_INIT;
+    hr_status status = hr_device_get_info(device, &info, error);
+    if (status == HR_OK) {
+        status = run_plain(device, &seen, error);
+    }
+    bool fast = info.kind == HR_DEVICE_CUDA;
+    hr_bench_job add = hr_bench_add(options->quick), conv2d = hr_bench_conv2d(options->quick, fast);
+    hr_bench_job matmul = hr_bench_matmul(options->quick, fast);
+    const struct {
+        const hr_bench_job *job;
+        hr_memory_kind kind;
+    } all[] = {{&add, HR_MEMORY_PINNED},
+               {&add, HR_MEMORY_PAGEABLE},
+               {&conv2d, HR_MEMORY_PINNED},
+               {&matmul, HR_MEMORY_PINNED}};
+    for (size_t i = 0; i < sizeof all / sizeof *all && status == HR_OK; i++) {
+        status = bench_job(device, options, all[i].job, all[i].kind, &seen, error);
+    }
+    return status;
 }
