@@ -15,11 +15,13 @@
 #include "core/registry.h"
 
 /*
- * Runs all cases whose name contains `only` (null: all) on a device. `module_path` may be null. `thorough`
+ * Runs all cases whose name contains `only` (null: all) on a device; `peer` is the other one where a case needs two (null:
+ * the same once more). `module_path` may be null. `thorough`
  * adds those that take seconds and gigabytes. Returns what a test program should exit with: 0, 1 if a case
  * failed, 77 if there is no such device.
  */
-int conformance_run(const char *spec, const char *module_path, const char *only, bool thorough);
+int conformance_run(const char *spec, const char *peer, const char *module_path, const char *only,
+                    bool thorough);
 
 /* What a case works with. The pools and the device are shared by all cases; a case gives back what it takes.
  */
@@ -27,7 +29,7 @@ typedef struct fixture {
     hr_runtime *runtime;
     hr_device *device;
     hr_device_info info;
-    const char *spec;
+    const char *spec, *peer;
     bool thorough;
     hr_pool *on_device, *pinned;
     hr_error error;      /* for the calls of the case */

@@ -156,13 +156,15 @@ static hr_status close_all(fixture *fx)
     return status == HR_OK ? hr_runtime_close(&fx->runtime, &fx->error) : status;
 }
 
-int conformance_run(const char *spec, const char *module_path, const char *only, bool thorough)
+int conformance_run(const char *spec, const char *peer, const char *module_path, const char *only,
+                    bool thorough)
 {
     fixture fx;
     memset(&fx, 0, sizeof fx);
     fx.info = (hr_device_info)HR_DEVICE_INFO_INIT;
     fx.error = HR_ERROR_INIT;
     fx.spec = spec;
+    fx.peer = peer != NULL ? peer : spec;
     fx.thorough = thorough;
     fx.random = UINT64_C(0x9E3779B97F4A7C15);
     hr_runtime_options options = HR_RUNTIME_OPTIONS_INIT;

@@ -408,7 +408,7 @@ static void copies_between_two_devices(fixture *fx)
     hr_pool *there;
     hr_stream *stream;
     char *here, *far, *host;
-    CHECK_OK(hr_device_open(fx->runtime, fx->spec, &other, &fx->error));
+    CHECK_OK(hr_device_open(fx->runtime, fx->peer, &other, &fx->error));
     hr_pool_options options = HR_POOL_OPTIONS_INIT;
     options.kind = HR_MEMORY_DEVICE;
     options.name = "peer";
@@ -448,6 +448,57 @@ static void copies_between_two_devices(fixture *fx)
     CHECK_OK(hr_pool_give(there, far));
     CHECK_OK(hr_pool_give(fx->pinned, host));
     CHECK_OK(hr_stream_close(&stream, &fx->error));
+    CHECK_OK(hr_pool_close(&there, &fx->error));
+    CHECK_OK(hr_device_close(&other, &fx->error));
+}
+
+/* Each device's stream waits for an event of the other's, and both copy: a block goes over in pieces and comes back in
+ * pieces, each piece as soon as it has arrived. */
+static void two_devices_wait_for_each_other(fixture *fx)
+{
+    enum { PIECES = 32 };
+    const uint64_t piece = (UINT64_C(1) << 19) + 12, bytes = PIECES * piece;
+    hr_device *other;
+    hr_pool *there;
+    hr_stream *near, *far_side;
+    hr_event *arrived;
+    char *here, *far, *host;
+    CHECK_OK(hr_device_open(fx->runtime, fx->peer, &other, &fx->error));
+    hr_pool_options options = HR_POOL_OPTIONS_INIT;
+    options.kind = HR_MEMORY_DEVICE;
+    options.name = "peer";
+    options.bytes = bytes;
+    CHECK_OK(hr_pool_open(other, &options, &there, &fx->error));
+    CHECK_OK(hr_stream_open(fx->device, HR_STREAM_ANY, &near, &fx->error));
+    CHECK_OK(hr_stream_open(other, HR_STREAM_ANY, &far_side, &fx->error));
+    CHECK_OK(hr_event_open(fx->device, &arrived, &fx->error));
+    CHECK_OK(hr_pool_take(fx->on_device, bytes, 0, "here", (void **)&here));
+    CHECK_OK(hr_pool_take(there, bytes, 0, "there", (void **)&far));
+    CHECK_OK(hr_pool_take(fx->pinned, 2 * bytes, 0, "host", (void **)&host));
+    random_bytes(fx, host, bytes);
+    memset(host + bytes, 0, bytes);
+    for (uint64_t at = 0; at < bytes; at += piece) {
+        CHECK_OK(hr_copy_to_device(near, here + at, host + at, piece, &fx->error));
+        hr_copy copy = HR_COPY_INIT;
+        copy.src.place = copy.dst.place = HR_PLACE_DEVICE;
+        copy.src.base = here + at;
+        copy.dst.base = far + at;
+        copy.dst.device = other;
+        copy.width_bytes = piece;
+        CHECK_OK(hr_copy_async(near, &copy, &fx->error));
+        CHECK_OK(hr_event_record(arrived, near, &fx->error));
+        CHECK_OK(hr_stream_wait_event(far_side, arrived, &fx->error));
+        CHECK_OK(hr_copy_to_host(far_side, host + bytes + at, far + at, piece, &fx->error));
+    }
+    CHECK_OK(hr_stream_wait(far_side, &fx->error));
+    CHECK(memcmp(host, host + bytes, bytes) == 0);
+    CHECK_OK(hr_stream_wait(near, &fx->error));
+    CHECK_OK(hr_event_close(&arrived, &fx->error));
+    CHECK_OK(hr_pool_give(fx->on_device, here));
+    CHECK_OK(hr_pool_give(there, far));
+    CHECK_OK(hr_pool_give(fx->pinned, host));
+    CHECK_OK(hr_stream_close(&near, &fx->error));
+    CHECK_OK(hr_stream_close(&far_side, &fx->error));
     CHECK_OK(hr_pool_close(&there, &fx->error));
     CHECK_OK(hr_device_close(&other, &fx->error));
 }
@@ -524,6 +575,7 @@ const named_case shape_cases[] = {
     {"shape: fills", fills},
     {"shape: sizes of nothing, one and odd", sizes_of_nothing_one_and_odd},
     {"shape: copies between two devices", copies_between_two_devices},
+    {"shape: two devices wait for each other", two_devices_wait_for_each_other},
     {"shape: wrong descriptions are refused", wrong_descriptions_are_refused},
     {NULL, NULL},
 };

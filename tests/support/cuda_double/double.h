@@ -4,7 +4,8 @@
  * misfortune a test asks for. What tests may ask of it stands here; the CUDA functions themselves are
  * declared in include/.
  *
- * Environment, read when first used: HR_CUDA_DOUBLE_DEVICES (2), HR_CUDA_DOUBLE_DELAY_US (0),
+ * Environment, read when first used: HR_CUDA_DOUBLE_DEVICES (2), HR_CUDA_DOUBLE_DELAY_US (0), HR_CUDA_DOUBLE_PEER
+ * (works, none, drops: what copies between devices do),
  * HR_CUDA_DOUBLE_FAIL="NAME:N:CODE[,…]" fails the n-th call of NAME, counted from 1, with CODE.
  */
 #ifndef HR_TESTS_CUDA_DOUBLE_H

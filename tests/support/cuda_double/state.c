@@ -56,6 +56,12 @@ static void read_environment(void)
     if (the_double.devices > DOUBLE_MAX_DEVICES) {
         the_double.devices = DOUBLE_MAX_DEVICES;
     }
+    const char *peer = getenv("HR_CUDA_DOUBLE_PEER");
+    if (peer != NULL) {
+        the_double.peer = strcmp(peer, "none") == 0    ? HR_DOUBLE_PEER_NONE
+                          : strcmp(peer, "drops") == 0 ? HR_DOUBLE_PEER_DROPS
+                                                       : HR_DOUBLE_PEER_WORKS;
+    }
     const char *delay = getenv("HR_CUDA_DOUBLE_DELAY_US");
     the_double.delay_us = delay != NULL ? (unsigned)atoi(delay) : 0; // NOLINT(cert-err34-c)
     const char *fail = getenv("HR_CUDA_DOUBLE_FAIL");
