@@ -14,6 +14,9 @@ namespace
 constexpr hr_mechanism order[] = {HR_MECHANISM_TMA,    HR_MECHANISM_BULK,   HR_MECHANISM_BARRIER,
                                   HR_MECHANISM_LDGSTS, HR_MECHANISM_SYNC,   HR_MECHANISM_GROUP,
                                   HR_MECHANISM_STAS,   HR_MECHANISM_CLUSTER};
+constexpr int order_count = sizeof order / sizeof *order;
+/* Where plain loads do without shared memory (conv2d_direct.cuh) nothing is faster. */
+constexpr hr_mechanism direct_order[] = {HR_MECHANISM_SYNC};
 
 constexpr uint64_t most_edge = INT32_MAX - 4096; /* rows and columns are counted in 32 bits, halos included */
 
@@ -223,8 +226,9 @@ extern "C" hr_status hr_kernel_conv2d(const hr_kernel_conv2d_args *a, hr_mechani
     const uintptr_t lane_bytes = a->dtype == HR_U8 ? 8 : 16;
     plan.job.vector_store = (reinterpret_cast<uintptr_t>(a->dst) | a->dst_pitch_bytes) % lane_bytes == 0;
     scale_weights(a, &plan);
+    const bool direct = m == HR_MECHANISM_AUTO && a->dtype == HR_F32 && a->edge == 3 && direct_fits(plan.job);
     return with_mechanism(
-        "conv2d", m, order, sizeof order / sizeof *order, a->used, error,
+        "conv2d", m, direct ? direct_order : order, direct ? 1 : order_count, a->used, error,
         [&](hr_mechanism k, char(&reason)[HR_TENSOR_REASON_BYTES]) {
             return fits(a, c, k, &plan.map, reason);
         },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * 2-D correlation. A block of four warps brings a tile of 128 columns (256 of bytes) with its halo into
+ * 2-D correlation. A block of a few warps brings a tile of 128 columns (256 of bytes) with its halo into
  * shared memory, once; each warp makes some of its rows. Every row of the tile is read once a warp and added
  * to the output rows that it reaches, whose sums are in registers: everything is unrolled, so that no
  * multiply-add is wasted, and shared memory is read 16 bytes at a time. One tile a block: with many small
@@ -23,8 +23,6 @@
 namespace headrace::kernel
 {
 
-constexpr int conv_warps = 4;
-
 enum class conv_math {
     floats,
     separable, /* the column factor's weights, then the row factor's */
@@ -38,12 +36,20 @@ template <class T, int Edge> struct conv_shape {
     static constexpr int strip = 32 * pixels;             /* output columns a block */
     static constexpr int pad = 16 / int(sizeof(T)); /* columns of halo on each side: one 16-byte piece */
     static constexpr int columns = strip + 2 * pad;
-    static constexpr int rows_each = sizeof(T) == 1 && Edge > 3 ? 4 : 8; /* output rows a warp */
-    static constexpr int rows = conv_warps * rows_each;
+    static constexpr int rows = sizeof(T) == 1 && Edge > 3 ? 16 : 32; /* output rows a block */
     static constexpr int tile_rows = rows + 2 * radius;
     /* A tensor map's box has at most 256 elements an edge, so bytes travel eight at a time. */
     static constexpr int map_pixels = sizeof(T) == 1 ? 8 : 1;
 };
+
+/* The warps that share a tile: as many as measured best. Where a whole block makes each copy (group, barrier), or one warp
+ * (bulk), more warps are slower. */
+template <mechanism M, class T, int Edge, conv_math Math>
+inline constexpr int
+    conv_warps = sizeof(T) == 4 && (M == mechanism::sync || M == mechanism::ldgsts || M == mechanism::tma) &&
+                         (Edge < 7 || Math == conv_math::separable)
+                     ? 8
+                     : 4;
 
 struct conv_job {
     const void *src;
@@ -87,39 +93,37 @@ __device__ inline int conv_reach(int i, int n, int border)
 
 /*
  * Puts what the border rule says into the part of a tile that lies outside the image and that an output
- * reads; by all threads of the block. The tile's corner is at (row, column) of the source plane.
+ * reads; by all threads of the block. The tile's corner is at (row, column) of the source plane. What the rule
+ * reaches is in the tile too, since outputs read no further outside than the filter's radius.
  */
 template <class Shape, class T>
 __device__ __noinline__ void conv_border(T *tile, const conv_job &job, int row, int column)
 {
-    constexpr int Rows = Shape::tile_rows, Columns = Shape::columns;
-    const int top = row + job.src_first, end = job.columns - column;
-    const bool rows_outside = top < 0 || top + Rows > job.image_rows;
+    constexpr int Columns = Shape::columns, left = Shape::pad - Shape::radius;
+    const int top = row + job.src_first;
+    const int bottom = job.image_rows + Shape::radius - top, end = job.columns + Shape::radius - column;
+    const int read_rows = bottom < Shape::tile_rows ? bottom : Shape::tile_rows;
+    const int read_end = end < Columns - left ? end : Columns - left;
     const auto put = [&](int y, int x) {
-        const int r = conv_reach(top + y, job.image_rows, job.border);
-        const int c = conv_reach(column + x, job.columns, job.border);
-        int from = r - job.src_first;
-        from = from < 0 ? 0 : from >= job.src_rows ? job.src_rows - 1 : from;
-        tile[y * Columns + x] =
-            r < 0 || c < 0 ? T{} : static_cast<const T *>(job.src)[from * job.src_pitch + c];
+        const int r = conv_reach(top + y, job.image_rows, job.border) - top;
+        const int c = conv_reach(column + x, job.columns, job.border) - column;
+        tile[y * Columns + x] = job.border == HR_BORDER_ZERO ? T{} : tile[r * Columns + c];
     };
-    constexpr int left = Shape::pad - Shape::radius, right = Columns - left; /* what outputs read */
-    if (rows_outside) {
-        for (int i = threadIdx.x; i < Rows * (right - left); i += blockDim.x) {
-            const int y = i / (right - left), x = left + i % (right - left);
-            if (top + y < 0 || top + y >= job.image_rows || column + x < 0 || x >= end) {
-                put(y, x);
-            }
-        }
-        return;
+    const int above = top < 0 ? -top : 0, image_end = job.image_rows - top;
+    const int inside_end = image_end < read_rows ? image_end : read_rows;
+    const int width = read_end - left, rows_outside = above + read_rows - inside_end;
+    for (int i = threadIdx.x; i < rows_outside * width; i += blockDim.x) {
+        const int y = i / width;
+        put(y < above ? y : inside_end + y - above, left + i % width);
     }
-    for (int i = threadIdx.x; i < Rows * Shape::radius; i += blockDim.x) {
-        const int y = i / Shape::radius, k = i % Shape::radius;
+    for (int i = threadIdx.x; i < (inside_end - above) * Shape::radius; i += blockDim.x) {
+        const int y = above + i / Shape::radius, k = i % Shape::radius;
+        const int last = read_end - Shape::radius + k;
         if (column < 0) {
             put(y, left + k);
         }
-        if (end + k < right) {
-            put(y, end + k);
+        if (column + last >= job.columns) {
+            put(y, last);
         }
     }
 }
@@ -170,7 +174,7 @@ __device__ inline unsigned conv_pixel(float sum, float scale)
 __device__ inline void conv_store(float *at, const float (&sum)[4], bool whole, int left, float)
 {
     if (whole) {
-        *reinterpret_cast<float4 *>(at) = make_float4(sum[0], sum[1], sum[2], sum[3]);
+        store16(at, make_float4(sum[0], sum[1], sum[2], sum[3]));
         return;
     }
 #pragma unroll
@@ -212,18 +216,25 @@ template <class T, int Edge, conv_math Math> struct conv_row {
     using shape = conv_shape<T, Edge>;
     float x[shape::pixels + 2 * shape::radius];
 
+    __device__ conv_row()
+    {
+    }
     __device__ conv_row(const T *row, int lane, const conv_weights<Edge, Math> &weights)
     {
         conv_window<shape::radius>(x, row, lane);
+        across(weights);
+    }
+    __device__ void across(const conv_weights<Edge, Math> &weights)
+    {
         if constexpr (Math == conv_math::separable) {
 #pragma unroll
             for (int p = 0; p < shape::pixels; p++) {
-                float across = x[p] * weights.w[Edge];
+                float sum = x[p] * weights.w[Edge];
 #pragma unroll
                 for (int k = 1; k < Edge; k++) {
-                    across = fmaf(x[p + k], weights.w[Edge + k], across);
+                    sum = fmaf(x[p + k], weights.w[Edge + k], sum);
                 }
-                x[p] = across;
+                x[p] = sum;
             }
         }
     }
@@ -302,25 +313,26 @@ __device__ inline void conv_fix_border(T *tile, const conv_job &job, int row, in
 }
 
 /* A warp's rows of the block whose output starts at (out, strip), from a tile that is complete. */
-template <class T, int Edge, conv_math Math>
+template <class T, int Edge, conv_math Math, int Warps>
 __device__ inline void conv_compute(const T *tile, const conv_job &job,
                                     const conv_weights<Edge, Math> &weights, int out, int strip)
 {
     using shape = conv_shape<T, Edge>;
     using sum_type = std::conditional_t<Math == conv_math::integers, int, float>;
-    const int lane = threadIdx.x % 32, own = static_cast<int>(threadIdx.x) / 32 * shape::rows_each;
+    constexpr int rows_each = shape::rows / Warps;
+    const int lane = threadIdx.x % 32, own = static_cast<int>(threadIdx.x) / 32 * rows_each;
     const int rows_left = job.dst_rows - out - own, left = job.columns - strip - lane * shape::pixels;
     const bool whole = job.vector_store && left >= shape::pixels;
     if (rows_left <= 0 || left <= 0) {
         return;
     }
     T *at = static_cast<T *>(job.dst) + (out + own) * job.dst_pitch + strip + lane * shape::pixels;
-    sum_type sum[shape::rows_each][shape::pixels];
+    sum_type sum[rows_each][shape::pixels];
 #pragma unroll
-    for (int i = 0; i < shape::rows_each + 2 * shape::radius; i++) {
+    for (int i = 0; i < rows_each + 2 * shape::radius; i++) {
         const conv_row<T, Edge, Math> here(tile + (own + i) * shape::columns, lane, weights);
 #pragma unroll
-        for (int o = 0; o < shape::rows_each; o++) {
+        for (int o = 0; o < rows_each; o++) {
             if (i - o >= 0 && i - o < Edge) {
                 here.add(sum[o], i - o, weights);
             }
@@ -336,16 +348,18 @@ __device__ inline void conv_compute(const T *tile, const conv_job &job,
 }
 
 template <mechanism M, class T, int Edge, conv_math Math>
-__global__ void __launch_bounds__(conv_warps * 32)
+__global__ void __launch_bounds__(32 * conv_warps<M, T, Edge, Math>)
     conv2d(const __grid_constant__ conv_job job, const __grid_constant__ conv_weights<Edge, Math> weights,
            const __grid_constant__ CUtensorMap map)
 {
     if constexpr (device::compiles(M)) {
         using shape = conv_shape<T, Edge>;
-        using ring_type = device::tile_ring<M, 1, T, shape::tile_rows, shape::columns,
-                                            device::block_scope<conv_warps * 32>>;
+        constexpr int warps = conv_warps<M, T, Edge, Math>;
+        using ring_type =
+            device::tile_ring<M, 1, T, shape::tile_rows, shape::columns, device::block_scope<32 * warps>>;
         extern __shared__ __align__(128) unsigned char shared[];
         ring_type ring(*reinterpret_cast<typename ring_type::storage *>(shared));
+        after_previous();
         const int strip = static_cast<int>(blockIdx.x) % job.across * shape::strip;
         const int out = static_cast<int>(blockIdx.x) / job.across * shape::rows;
         const int row = out + job.dst_first - job.src_first - shape::radius; /* of the source plane */
@@ -359,7 +373,7 @@ __global__ void __launch_bounds__(conv_warps * 32)
         T *const tile = &ring.wait()[0][0];
         /* Zeros come with the copy, except where the tensor unit brings bytes eight at a time. */
         conv_fix_border<shape>(tile, job, row, column, M != mechanism::tma || shape::map_pixels == 1);
-        conv_compute<T, Edge, Math>(tile, job, weights, out, strip);
+        conv_compute<T, Edge, Math, warps>(tile, job, weights, out, strip);
     }
 }
 

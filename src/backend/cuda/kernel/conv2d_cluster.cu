@@ -14,7 +14,7 @@ namespace
 {
 
 constexpr int cluster_size = 4;
-constexpr int threads = conv_warps * 32;
+constexpr int warps = 4, threads = 32 * warps;
 
 template <int Edge>
 using own_ring = device::tile_ring<mechanism::bulk, 1, float, conv_shape<float, Edge>::tile_rows,
@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(threads)
         __syncthreads();
         if (strip < job.columns) { /* the last cluster may reach beyond the image */
             conv_fix_border<shape>(tile, job, row, strip - shape::pad, true);
-            conv_compute<float, Edge, conv_math::floats>(tile, job, weights, out, strip);
+            conv_compute<float, Edge, conv_math::floats, warps>(tile, job, weights, out, strip);
         }
         device::
             cluster_sync(); /* nobody leaves while a neighbour still reads from, or writes to, its memory */

@@ -3,7 +3,7 @@
 #ifndef HEADRACE_CUDA_CONV2D_LAUNCH_CUH
 #define HEADRACE_CUDA_CONV2D_LAUNCH_CUH
 
-#include "conv2d.cuh"
+#include "conv2d_direct.cuh"
 
 #include <algorithm>
 
@@ -30,21 +30,33 @@ hr_status conv2d_separable(const conv_plan &, hr_dtype, unsigned edge, hr_mechan
 /* By stas and cluster: halos exchanged between the blocks of a cluster; f32, not separable. */
 hr_status conv2d_cluster(const conv_plan &, unsigned edge, hr_mechanism, cudaStream_t, hr_error *);
 
-template <mechanism M, class T, int Edge, conv_math Math>
-hr_status conv2d_start(const conv_plan &plan, cudaStream_t stream, hr_error *error)
+template <int Edge, conv_math Math> conv_weights<Edge, Math> conv_weights_of(const conv_plan &plan)
 {
-    using shape = conv_shape<T, Edge>;
-    using ring_type =
-        device::tile_ring<M, 1, T, shape::tile_rows, shape::columns, device::block_scope<conv_warps * 32>>;
     conv_weights<Edge, Math> weights;
     if constexpr (Math == conv_math::integers) {
         std::copy(plan.words, plan.words + sizeof weights.w / sizeof *weights.w, weights.w);
     } else {
         std::copy(plan.weights, plan.weights + sizeof weights.w / sizeof *weights.w, weights.w);
     }
-    return launch("conv2d", conv2d<M, T, Edge, Math>, dim3(plan.blocks), dim3(conv_warps * 32),
-                  shared_for(plan.device, sizeof(typename ring_type::storage), plan.at_once), stream, error,
-                  plan.job, weights, plan.map);
+    return weights;
+}
+
+template <mechanism M, class T, int Edge, conv_math Math>
+hr_status conv2d_start(const conv_plan &plan, cudaStream_t stream, hr_error *error)
+{
+    using shape = conv_shape<T, Edge>;
+    constexpr int threads = 32 * conv_warps<M, T, Edge, Math>;
+    using ring_type =
+        device::tile_ring<M, 1, T, shape::tile_rows, shape::columns, device::block_scope<threads>>;
+    const auto weights = conv_weights_of<Edge, Math>(plan);
+    if constexpr (M == mechanism::sync && std::is_same_v<T, float> && Edge == 3) {
+        if (direct_fits(plan.job)) {
+            return conv2d_direct_start(plan.device, plan.job, weights, stream, error);
+        }
+    }
+    return launch_early(plan.device, "conv2d", conv2d<M, T, Edge, Math>, dim3(plan.blocks), dim3(threads),
+                        shared_for(plan.device, sizeof(typename ring_type::storage), plan.at_once), stream,
+                        error, plan.job, weights, plan.map);
 }
 
 template <class T, int Edge, conv_math Math>

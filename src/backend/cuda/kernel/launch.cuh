@@ -8,6 +8,8 @@
 #include <headrace/device/tensor_map.h>
 #include <headrace/device/tile_ring.cuh>
 
+#include <utility>
+
 namespace headrace::kernel
 {
 using device::mechanism;
@@ -44,10 +46,34 @@ inline std::size_t shared_for(const chip &c, std::size_t bytes, unsigned blocks)
     return share > bytes + 1024 ? (share - 1024) / 128 * 128 : bytes;
 }
 
-/* Raises the shared memory limit of a kernel and launches it. */
+/*
+ * One store of 16 bytes to global memory. A plain one beside a branch that stores the same elements one at a time is
+ * merged with that branch by nvcc 13.0: into four predicated stores of 4 bytes, four times the requests to the L2 cache.
+ */
+__device__ inline void store16(float *at, float4 v)
+{
+    asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(at)), "f"(v.x),
+                 "f"(v.y), "f"(v.z), "f"(v.w)
+                 : "memory");
+}
+
+/*
+ * In a kernel started by launch_early(), by all threads before they touch global memory: lets the blocks of the next kernel
+ * move in as ours leave, and waits until the kernel before has ended and its writes are seen. Otherwise nothing.
+ */
+__device__ inline void after_previous()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/* Raises the shared memory limit of a kernel and launches it, with attributes. */
 template <class... Parameters, class... Arguments>
-hr_status launch(const char *what, void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared,
-                 cudaStream_t stream, hr_error *error, Arguments &&...arguments)
+hr_status launch_with(cudaLaunchAttribute *attributes, unsigned count, const char *what,
+                      void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared,
+                      cudaStream_t stream, hr_error *error, Arguments &&...arguments)
 {
     if (shared > 48 * 1024) {
         const cudaError_t set = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -58,8 +84,38 @@ hr_status launch(const char *what, void (*kernel)(Parameters...), dim3 grid, dim
                            cudaGetErrorString(set));
         }
     }
-    kernel<<<grid, block, shared, stream>>>(static_cast<Parameters>(arguments)...);
+    cudaLaunchConfig_t config = {};
+    config.gridDim = grid;
+    config.blockDim = block;
+    config.dynamicSmemBytes = shared;
+    config.stream = stream;
+    config.attrs = attributes;
+    config.numAttrs = count;
+    (void)cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
     return check_launch(what, error);
+}
+
+template <class... Parameters, class... Arguments>
+hr_status launch(const char *what, void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared,
+                 cudaStream_t stream, hr_error *error, Arguments &&...arguments)
+{
+    return launch_with(nullptr, 0, what, kernel, grid, block, shared, stream, error,
+                       std::forward<Arguments>(arguments)...);
+}
+
+/*
+ * The same for a kernel that calls after_previous(): its launch overlaps the end of a kernel before it in the stream, which
+ * saves about 1.5 µs on an H200. Anything else before it (a copy, an event) is waited for as always.
+ */
+template <class... Parameters, class... Arguments>
+hr_status launch_early(const chip &c, const char *what, void (*kernel)(Parameters...), dim3 grid, dim3 block,
+                       std::size_t shared, cudaStream_t stream, hr_error *error, Arguments &&...arguments)
+{
+    cudaLaunchAttribute early = {};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    return launch_with(&early, c.major >= 9 ? 1 : 0, what, kernel, grid, block, shared, stream, error,
+                       std::forward<Arguments>(arguments)...);
 }
 
 /* The same for a kernel whose blocks form clusters of `blocks` side by side. */
@@ -68,29 +124,13 @@ hr_status launch_cluster(const char *what, void (*kernel)(Parameters...), unsign
                          dim3 block, std::size_t shared, cudaStream_t stream, hr_error *error,
                          Arguments &&...arguments)
 {
-    cudaError_t code =
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
-    if (code == cudaSuccess) {
-        cudaLaunchAttribute attribute = {};
-        cudaLaunchConfig_t config = {};
-        attribute.id = cudaLaunchAttributeClusterDimension;
-        attribute.val.clusterDim.x = blocks;
-        attribute.val.clusterDim.y = 1;
-        attribute.val.clusterDim.z = 1;
-        config.gridDim = grid;
-        config.blockDim = block;
-        config.dynamicSmemBytes = shared;
-        config.stream = stream;
-        config.attrs = &attribute;
-        config.numAttrs = 1;
-        code = cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
-    }
-    if (code == cudaSuccess) {
-        return check_launch(what, error);
-    }
-    (void)cudaGetLastError();
-    return hr_fail(error, HR_E_DEVICE, "%s: launch of clusters of %u blocks: %s", what, blocks,
-                   cudaGetErrorString(code));
+    cudaLaunchAttribute cluster = {};
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim.x = blocks;
+    cluster.val.clusterDim.y = 1;
+    cluster.val.clusterDim.z = 1;
+    return launch_with(&cluster, 1, what, kernel, grid, block, shared, stream, error,
+                       std::forward<Arguments>(arguments)...);
 }
 
 /*

@@ -100,7 +100,7 @@ __device__ inline void store_piece(const matmul_job &job, int row, int column, c
             const float4 old = *reinterpret_cast<const float4 *>(at);
             out = make_float4(out.x + old.x, out.y + old.y, out.z + old.z, out.w + old.w);
         }
-        *reinterpret_cast<float4 *>(at) = out;
+        store16(at, out);
         return;
     }
 #pragma unroll

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * 7-point stencil. A block owns a column of 128 × 16 cells and walks along z: the ring brings one plane of
+ * 7-point stencil through a ring of planes, and its entry. A block owns a column of 128 × 32 cells and walks along z: the ring brings one plane of
  * the column, with its halo, at a time; what a cell needs of the planes before and after stays in registers.
  * With the tensor unit a plane is one box of a three-dimensional tensor, and the zeros outside come from the
  * unit.
  */
-#include "launch.cuh"
+#include "stencil3d_direct.cuh"
 
 #include <algorithm>
 
@@ -16,7 +16,7 @@ namespace
 
 constexpr int threads = 256;
 constexpr int cells_x = 128;
-constexpr int cells_y = 16;
+constexpr int cells_y = 32;
 constexpr int rows_each = cells_y / (threads / 32); /* rows a warp */
 constexpr int pad = 4;                              /* one 16-byte piece beside the cells */
 constexpr int stages = 4;
@@ -24,45 +24,6 @@ constexpr int stages = 4;
 template <mechanism M>
 using plane_ring =
     device::tile_ring<M, stages, float, cells_y + 2, cells_x + 2 * pad, device::block_scope<threads>>;
-
-struct stencil_job {
-    const float *src;
-    float *dst;
-    long long nx, ny, nz;
-    long long src_row, src_slice, dst_row, dst_slice; /* elements */
-    long long walk;                                   /* planes a block */
-    float w[7];
-    bool vector_store;
-    std::size_t shared;
-};
-
-__device__ inline float4 scaled(float w, float4 v)
-{
-    return make_float4(w * v.x, w * v.y, w * v.z, w * v.w);
-}
-__device__ inline float4 added(float w, float4 v, float4 to)
-{
-    return make_float4(fmaf(w, v.x, to.x), fmaf(w, v.y, to.y), fmaf(w, v.z, to.z), fmaf(w, v.w, to.w));
-}
-
-__device__ inline void store_cells(const stencil_job &job, long long x, long long y, long long z, float4 v)
-{
-    if (y >= job.ny || x >= job.nx) {
-        return;
-    }
-    float *const at = job.dst + z * job.dst_slice + y * job.dst_row + x;
-    if (job.vector_store && x + 4 <= job.nx) {
-        *reinterpret_cast<float4 *>(at) = v;
-        return;
-    }
-    const float lane[4] = {v.x, v.y, v.z, v.w};
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        if (x + i < job.nx) {
-            at[i] = lane[i];
-        }
-    }
-}
 
 /* What the cells of plane z get from planes z and z − 1. */
 template <class Tile>
@@ -94,6 +55,7 @@ __global__ void __launch_bounds__(threads)
         extern __shared__ __align__(128) unsigned char shared[];
         using ring_type = plane_ring<M>;
         ring_type ring(*reinterpret_cast<typename ring_type::storage *>(shared));
+        after_previous();
         const long long x = static_cast<long long>(blockIdx.x) * cells_x;
         const long long y = static_cast<long long>(blockIdx.y) * cells_y;
         const long long z_begin = blockIdx.z * job.walk;
@@ -176,16 +138,20 @@ bool fits(const hr_kernel_stencil3d_args *a, const chip &c, hr_mechanism m, CUte
 }
 
 template <mechanism M>
-hr_status start(const stencil_job &job, const CUtensorMap &map, cudaStream_t stream, hr_error *error)
+hr_status start(const chip &c, std::size_t shared, const stencil_job &job, const CUtensorMap &map,
+                cudaStream_t stream, hr_error *error)
 {
     const dim3 grid(static_cast<unsigned>((job.nx + cells_x - 1) / cells_x),
                     static_cast<unsigned>((job.ny + cells_y - 1) / cells_y),
                     static_cast<unsigned>((job.nz + job.walk - 1) / job.walk));
-    return launch("stencil3d", stencil3d<M>, grid, dim3(threads), job.shared, stream, error, job, map);
+    return launch_early(c, "stencil3d", stencil3d<M>, grid, dim3(threads), shared, stream, error, job, map);
 }
 
 constexpr hr_mechanism order[] = {HR_MECHANISM_TMA,  HR_MECHANISM_BULK,    HR_MECHANISM_LDGSTS,
                                   HR_MECHANISM_SYNC, HR_MECHANISM_BARRIER, HR_MECHANISM_GROUP};
+constexpr int order_count = sizeof order / sizeof *order;
+/* Where plain loads do without shared memory (stencil3d_direct.cuh) nothing is faster. */
+constexpr hr_mechanism direct_order[] = {HR_MECHANISM_SYNC};
 
 hr_status check(const hr_kernel_stencil3d_args *a, hr_error *error)
 {
@@ -241,25 +207,30 @@ extern "C" hr_status hr_kernel_stencil3d(const hr_kernel_stencil3d_args *a, hr_m
     job.vector_store =
         aligned16(a->dst) && a->dst_row_pitch_bytes % 16 == 0 && a->dst_slice_pitch_bytes % 16 == 0;
     const unsigned at_once = a->tuning != nullptr ? a->tuning->blocks_per_sm : 0;
-    job.shared = shared_for(c, sizeof(plane_ring<mechanism::barrier>::storage), at_once);
+    const std::size_t shared = shared_for(c, sizeof(plane_ring<mechanism::barrier>::storage), at_once);
     CUtensorMap map = {};
+    const bool direct = stencil3d_direct_fits(job);
+    const bool plain = m == HR_MECHANISM_AUTO && direct;
     return with_mechanism(
-        "stencil3d", m, order, sizeof order / sizeof *order, a->used, error,
+        "stencil3d", m, plain ? direct_order : order, plain ? 1 : order_count, a->used, error,
         [&](hr_mechanism k, char(&reason)[HR_TENSOR_REASON_BYTES]) { return fits(a, c, k, &map, reason); },
         [&](hr_mechanism k) {
             switch (k) {
             case HR_MECHANISM_LDGSTS:
-                return start<mechanism::ldgsts>(job, map, stream, error);
+                return start<mechanism::ldgsts>(c, shared, job, map, stream, error);
             case HR_MECHANISM_GROUP:
-                return start<mechanism::group>(job, map, stream, error);
+                return start<mechanism::group>(c, shared, job, map, stream, error);
             case HR_MECHANISM_BARRIER:
-                return start<mechanism::barrier>(job, map, stream, error);
+                return start<mechanism::barrier>(c, shared, job, map, stream, error);
             case HR_MECHANISM_BULK:
-                return start<mechanism::bulk>(job, map, stream, error);
+                return start<mechanism::bulk>(c, shared, job, map, stream, error);
             case HR_MECHANISM_TMA:
-                return start<mechanism::tma>(job, map, stream, error);
+                return start<mechanism::tma>(c, shared, job, map, stream, error);
             default:
-                return start<mechanism::sync>(job, map, stream, error);
+                if (direct) {
+                    return stencil3d_direct_start(c, job, stream, error);
+                }
+                return start<mechanism::sync>(c, shared, job, map, stream, error);
             }
         });
 }

@@ -9,6 +9,8 @@
  */
 #include "launch.cuh"
 
+#include <algorithm>
+
 namespace headrace::kernel
 {
 namespace
@@ -32,7 +34,8 @@ struct transpose_job {
     float *dst;
     long long src_pitch, dst_pitch; /* elements */
     long long rows, columns;
-    long long blocks_across;
+    int blocks_across, blocks_down;
+    int group; /* block rows that are walked together */
     std::size_t shared;
     bool vector_store;
 };
@@ -51,7 +54,7 @@ __device__ void store_row(const transpose_job &job, long long row, long long col
     }
     float *const at = job.dst + row * job.dst_pitch + column;
     if (job.vector_store && column + 4 <= job.rows) {
-        *reinterpret_cast<float4 *>(at) = v;
+        store16(at, v);
         return;
     }
     const float lane[4] = {v.x, v.y, v.z, v.w};
@@ -70,8 +73,13 @@ __global__ void __launch_bounds__(warps * 32)
     if constexpr (device::compiles(M)) {
         extern __shared__ __align__(1024) unsigned char shared[];
         const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-        const long long column = (blockIdx.x % job.blocks_across * across + warp % across) * tile_edge;
-        const long long row = (blockIdx.x / job.blocks_across * (warps / across) + warp / across) * tile_edge;
+        after_previous();
+        const int in_group = static_cast<int>(blockIdx.x) / (job.group * job.blocks_across) * job.group;
+        const int place = static_cast<int>(blockIdx.x) - in_group * job.blocks_across;
+        const int down = job.blocks_down - in_group < job.group ? job.blocks_down - in_group : job.group;
+        const long long column = (static_cast<long long>(place / down) * across + warp % across) * tile_edge;
+        const long long row =
+            (static_cast<long long>(in_group + place % down) * (warps / across) + warp / across) * tile_edge;
         if (column >= job.columns || row >= job.rows) {
             return;
         }
@@ -96,16 +104,12 @@ __global__ void __launch_bounds__(warps * 32)
 }
 
 template <mechanism M>
-hr_status start(const transpose_job &job, const CUtensorMap &map, cudaStream_t stream, hr_error *error)
+hr_status start(const chip &c, const transpose_job &job, const CUtensorMap &map, cudaStream_t stream,
+                hr_error *error)
 {
-    const long long down = (job.rows + warps / across * tile_edge - 1) / (warps / across * tile_edge);
-    if (job.blocks_across * down > INT32_MAX) {
-        return hr_fail(error, HR_E_RANGE,
-                       "transpose: %lld × %lld needs %lld blocks, a launch has at most 2^31 − 1", job.rows,
-                       job.columns, job.blocks_across * down);
-    }
-    return launch("transpose", transpose<M>, dim3(static_cast<unsigned>(job.blocks_across * down)),
-                  dim3(warps * 32), job.shared, stream, error, job, map);
+    return launch_early(c, "transpose", transpose<M>,
+                        dim3(static_cast<unsigned>(job.blocks_across * job.blocks_down)), dim3(warps * 32),
+                        job.shared, stream, error, job, map);
 }
 
 bool transpose_map(const hr_kernel_transpose_args *a, CUtensorMap *map, char *reason)
@@ -186,7 +190,17 @@ extern "C" hr_status hr_kernel_transpose(const hr_kernel_transpose_args *a, hr_m
     job.rows = static_cast<long long>(a->rows);
     job.columns = static_cast<long long>(a->columns);
     job.vector_store = aligned16(a->dst) && a->dst_pitch_bytes % 16 == 0;
-    job.blocks_across = (job.columns + across * tile_edge - 1) / (across * tile_edge);
+    constexpr long long edge_across = across * tile_edge, edge_down = warps / across * tile_edge;
+    job.blocks_across = static_cast<int>((job.columns + edge_across - 1) / edge_across);
+    job.blocks_down = static_cast<int>((job.rows + edge_down - 1) / edge_down);
+    if (static_cast<long long>(job.blocks_across) * job.blocks_down > INT32_MAX) {
+        return hr_fail(error, HR_E_RANGE,
+                       "transpose: %lld × %lld needs %lld blocks, a launch has at most 2^31 − 1", job.rows,
+                       job.columns, static_cast<long long>(job.blocks_across) * job.blocks_down);
+    }
+    job.group = a->tuning != nullptr && a->tuning->variant > 0
+                    ? static_cast<int>(std::min(a->tuning->variant, 64U))
+                    : 8;
     /* More blocks at once, so more bytes in flight, were slower. */
     const unsigned at_once =
         a->tuning != nullptr && a->tuning->blocks_per_sm > 0 ? a->tuning->blocks_per_sm : 4;
@@ -198,17 +212,17 @@ extern "C" hr_status hr_kernel_transpose(const hr_kernel_transpose_args *a, hr_m
         [&](hr_mechanism k) {
             switch (k) {
             case HR_MECHANISM_LDGSTS:
-                return start<mechanism::ldgsts>(job, map, stream, error);
+                return start<mechanism::ldgsts>(c, job, map, stream, error);
             case HR_MECHANISM_GROUP:
-                return start<mechanism::group>(job, map, stream, error);
+                return start<mechanism::group>(c, job, map, stream, error);
             case HR_MECHANISM_BARRIER:
-                return start<mechanism::barrier>(job, map, stream, error);
+                return start<mechanism::barrier>(c, job, map, stream, error);
             case HR_MECHANISM_BULK:
-                return start<mechanism::bulk>(job, map, stream, error);
+                return start<mechanism::bulk>(c, job, map, stream, error);
             case HR_MECHANISM_TMA:
-                return start<mechanism::tma>(job, map, stream, error);
+                return start<mechanism::tma>(c, job, map, stream, error);
             default:
-                return start<mechanism::sync>(job, map, stream, error);
+                return start<mechanism::sync>(c, job, map, stream, error);
             }
         });
 }
