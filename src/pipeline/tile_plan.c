@@ -8,8 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Tiles are cut at multiples of this, so that their rows begin where vectors do. */
-#define TILE_GRAIN UINT64_C(16)
+/* Tiles are cut at multiples of this, so that their rows begin where vectors do; large ones so that no block of a kernel is
+ * cut. */
+#define TILE_GRAIN       UINT64_C(16)
+#define TILE_LARGE       UINT64_C(2048)
+#define TILE_LARGE_GRAIN UINT64_C(256)
 /* No schedule that is tried for its speed has more steps; one that is needed for its small memory may. */
 #define STEPS_TRIED UINT64_C(4096)
 #define STEPS_MOST  UINT64_C(4000000)
@@ -25,7 +28,8 @@ enum { BLOCKS = sizeof blocks / sizeof blocks[0] };
 static uint64_t tile_size(uint64_t whole, uint32_t pieces)
 {
     uint64_t size = hr_div_up(whole, pieces);
-    return size == 0 ? 1 : hr_min_u64(hr_round_up(size, TILE_GRAIN), whole);
+    uint64_t grain = size >= TILE_LARGE ? TILE_LARGE_GRAIN : TILE_GRAIN;
+    return size == 0 ? 1 : hr_min_u64(hr_round_up(size, grain), whole);
 }
 
 /* Room is kept at multiples of 256 bytes, as pools hand it out. */

@@ -155,6 +155,17 @@ static void place_c(hr_tile_plan *plan, uint32_t *c_of_tile, uint32_t *c_store, 
     }
 }
 
+/* A step of few blocks leaves units idle in its last round, and steps do not overlap. */
+static double compute_s(const hr_tile_problem *p, double m, double n, double k)
+{
+    if (p->units == 0) {
+        return 2.0 * m * n * k / p->flops_per_s;
+    }
+    double blocks = ceil(m / HR_TILE_BLOCK_ROWS) * ceil(n / HR_TILE_BLOCK_COLUMNS);
+    double rounds = ceil(blocks / p->units);
+    return rounds * p->units * 2.0 * HR_TILE_BLOCK_ROWS * HR_TILE_BLOCK_COLUMNS * k / p->flops_per_s;
+}
+
 /* Runs the schedule on three engines: in, compute, out. */
 static double simulate(const hr_tile_problem *p, hr_tile_plan *plan, double *loaded, double *stepped,
                        double *stored)
@@ -179,7 +190,7 @@ static double simulate(const hr_tile_problem *p, hr_tile_plan *plan, double *loa
         begin = step->a_load != HR_TILE_NONE ? fmax(begin, loaded[step->a_load]) : begin;
         begin = step->b_load != HR_TILE_NONE ? fmax(begin, loaded[step->b_load]) : begin;
         begin = step->after_store != HR_TILE_NONE ? fmax(begin, stored[step->after_store]) : begin;
-        compute = stepped[i] = begin + p->launch_s + 2.0 * m * n * k / p->flops_per_s;
+        compute = stepped[i] = begin + p->launch_s + compute_s(p, m, n, k);
         if (step->last) {
             out = fmax(out, compute) + p->launch_s + m * n * (double)p->c_bytes / p->d2h_bytes_per_s;
             stored[step->store] = out;

@@ -178,6 +178,43 @@ static void empty_products_have_no_steps_or_one_panel(void **state)
     hr_tile_plan_free(&plan);
 }
 
+/* Blocks of all steps, rounded up to whole rounds of the units, over the blocks that there are. */
+static double rounding(const hr_tile_problem *p, const hr_tile_plan *plan)
+{
+    double all = 0.0, needed = 0.0;
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        const hr_tile_layout *l = &plan->layout;
+        double m = (double)hr_tile_extent(p->m, l->tm, plan->steps[i].row);
+        double n = (double)hr_tile_extent(p->n, l->tn, plan->steps[i].column);
+        double k = (double)hr_tile_extent(p->k, l->tk, plan->steps[i].panel);
+        double blocks = ceil(m / HR_TILE_BLOCK_ROWS) * ceil(n / HR_TILE_BLOCK_COLUMNS);
+        all += ceil(blocks / 132.0) * 132.0 * k;
+        needed += m * n / (HR_TILE_BLOCK_ROWS * HR_TILE_BLOCK_COLUMNS) * k;
+    }
+    return all / needed;
+}
+
+static void steps_fill_the_units_of_a_gpu(void **state)
+{
+    (void)state;
+    for (double flops = 40e12; flops < 130e12; flops += 35e12) {
+        for (uint64_t edge = 8192; edge <= 32768; edge *= 2) {
+            hr_tile_problem p = problem_of(edge, edge, edge, UINT64_C(100) << 30);
+            p.flops_per_s = flops;
+            p.units = 132;
+            hr_tile_plan plan;
+            assert_int_equal(hr_tile_plan_make(&p, &plan, NULL), HR_OK);
+            replay(&p, &plan);
+            assert_true(plan.layout.tm % 256 == 0 && plan.layout.tn % 256 == 0);
+            if (rounding(&p, &plan) > 1.1) {
+                fail_msg("%g flops, edge %llu: steps take %.3f of what their blocks need", flops,
+                         (unsigned long long)edge, rounding(&p, &plan));
+            }
+            hr_tile_plan_free(&plan);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +222,7 @@ int main(void)
         cmocka_unit_test(given_layouts_can_be_replayed),
         cmocka_unit_test(what_fits_is_loaded_once),
         cmocka_unit_test(little_memory_costs_more_loads_but_never_fails_needlessly),
+        cmocka_unit_test(steps_fill_the_units_of_a_gpu),
         cmocka_unit_test(empty_products_have_no_steps_or_one_panel),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
