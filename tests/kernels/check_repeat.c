@@ -78,9 +78,11 @@ static hr_status launch_stencil(const workload *w, void *out, hr_mechanism m, hr
     return hr_kernel_stencil3d(&a, m, NULL, error);
 }
 
-static hr_status launch_matmul(const workload *w, void *out, hr_mechanism m, hr_error *error)
+static hr_status launch_product(const workload *w, void *out, hr_mechanism m, uint32_t plain, hr_error *error)
 {
-    const hr_kernel_matmul_args a = {.dtype = HR_F32,
+    const hr_kernel_tuning tuning = {.plain = plain};
+    const hr_kernel_matmul_args a = {.tuning = &tuning,
+                                     .dtype = HR_F32,
                                      .c_dtype = HR_F32,
                                      .a = w->src,
                                      .b = (const float *)w->src + 256 * 256,
@@ -92,6 +94,18 @@ static hr_status launch_matmul(const workload *w, void *out, hr_mechanism m, hr_
                                      .b_pitch_bytes = 1024,
                                      .c_pitch_bytes = 1024};
     return hr_kernel_matmul(&a, m, NULL, error);
+}
+
+/* Adds in another order than the plain mechanism, always the same. */
+static hr_status launch_split_matmul(const workload *w, void *out, hr_mechanism m, hr_error *error)
+{
+    return m == HR_MECHANISM_TMA ? launch_product(w, out, m, 0, error)
+                                 : hr_fail(error, HR_E_UNSUPPORTED, "matmul: checked with its like");
+}
+
+static hr_status launch_plain_matmul(const workload *w, void *out, hr_mechanism m, hr_error *error)
+{
+    return launch_product(w, out, m, 1, error);
 }
 
 static hr_status launch_histogram(const workload *w, void *out, hr_mechanism m, hr_error *error)
@@ -139,7 +153,8 @@ void check_repeat(harness *h)
         {"conv2d, repeated", launch_conv2d, HR_MECHANISM_SYNC, all, src},
         {"transpose, repeated", launch_transpose, HR_MECHANISM_SYNC, all, src},
         {"stencil3d, repeated", launch_stencil, HR_MECHANISM_SYNC, columns * 28 * depth * 4, src},
-        {"matmul, repeated", launch_matmul, HR_MECHANISM_SYNC, 256 * 1024, src},
+        {"matmul, repeated", launch_plain_matmul, HR_MECHANISM_SYNC, 256 * 1024, src},
+        {"matmul of split operands, repeated", launch_split_matmul, HR_MECHANISM_TMA, 256 * 1024, src},
         {"histogram, repeated", launch_histogram, HR_MECHANISM_SYNC, 65536 * 8, src}};
     random_floats(h, host, rows * columns);
     for (size_t i = 0; i < sizeof loads / sizeof *loads; i++) {

@@ -38,6 +38,7 @@ typedef struct hr_kernel_tuning {
     uint32_t blocks_per_sm; /* at most so many at once */
     uint32_t rows;          /* stencil3d: the planes that a block walks */
     uint32_t variant;       /* matmul: the tile rows that are walked together */
+    uint32_t plain;         /* matmul f32 by tma: 1 keeps to the multiply-add units */
 } hr_kernel_tuning;
 
 /* dst[i] = src[i], bytes. Mechanisms: sync (any alignment), ldgsts, group, barrier, bulk, tma (both ends
@@ -130,8 +131,11 @@ hr_status hr_kernel_stencil3d(const hr_kernel_stencil3d_args *args, hr_mechanism
  * c are f32, and with `tf32` the operands are rounded to TF32 first (10 bits of mantissa). dtype HR_BF16: a,
  * b are bf16, c is c_dtype (HR_BF16 or HR_F32). Mechanisms: f32 takes sync (any alignment), ldgsts, bulk, tma; tf32
  * takes sync, ldgsts, bulk, by the warp's own tensor instruction; bf16 takes tma on compute capability 9.0 (wgmma).
- * All but sync need bases and pitches of A and
- * B in multiples of 16 bytes. k = 0 writes zeros (or leaves C, with `accumulate`).
+ * All but sync need bases and pitches of A and B in multiples of 16 bytes. k = 0 writes zeros (or leaves C, with
+ * `accumulate`).
+ * f32 by tma runs on the matrix units of compute capability 9.0 from k = 32 on, each operand as three bf16 numbers:
+ * as exact as plain sums for all finite operands (docs/decisions/0075 has the figures), and infinities and NaNs come
+ * out as there. Results from 2^96 on, and those of operands from 2^112 on, are made by a slow loop.
  */
 typedef struct hr_kernel_matmul_args {
     hr_dtype dtype, c_dtype;

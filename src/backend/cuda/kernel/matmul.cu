@@ -61,8 +61,25 @@ bool matrix_map(const void *base, uint64_t rows, uint64_t columns, uint64_t pitc
     return hr_tensor_map_make(&t, map, reason) != 0;
 }
 
-bool make_maps(const hr_kernel_matmul_args *a, CUtensorMap *map_a, CUtensorMap *map_b, char *reason)
+/*
+ * f32 by tma is made by the matrix units where there are some that can, or on request by the multiply-add units. Less than a step of k is left to the latter:
+ * it is over as soon, and there is little to make up for the first rounding.
+ */
+bool splits(const hr_kernel_matmul_args *a, const chip &c)
 {
+    return a->dtype == HR_F32 && !a->tf32 && (a->tuning == nullptr || a->tuning->plain == 0) &&
+           a->k >= matmul_split_k && c.major == 9 && matmul_f32_split_compiled();
+}
+
+bool make_maps(const hr_kernel_matmul_args *a, bool split, CUtensorMap *map_a, CUtensorMap *map_b,
+               char *reason)
+{
+    if (split) {
+        return matrix_map(a->a, a->m, a->k, a->a_pitch_bytes, matmul_split_a_rows, matmul_split_k,
+                          CU_TENSOR_MAP_DATA_TYPE_FLOAT32, CU_TENSOR_MAP_SWIZZLE_128B, map_a, reason) &&
+               matrix_map(a->b, a->k, a->n, a->b_pitch_bytes, matmul_split_b_rows, matmul_split_n,
+                          CU_TENSOR_MAP_DATA_TYPE_FLOAT32, CU_TENSOR_MAP_SWIZZLE_NONE, map_b, reason);
+    }
     if (a->dtype == HR_BF16) {
         return matrix_map(a->a, a->m, a->k, a->a_pitch_bytes, matmul_bf16_m, matmul_bf16_k,
                           CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, CU_TENSOR_MAP_SWIZZLE_128B, map_a, reason) &&
@@ -75,7 +92,7 @@ bool make_maps(const hr_kernel_matmul_args *a, CUtensorMap *map_a, CUtensorMap *
                       CU_TENSOR_MAP_DATA_TYPE_FLOAT32, CU_TENSOR_MAP_SWIZZLE_NONE, map_b, reason);
 }
 
-bool fits(const hr_kernel_matmul_args *a, const chip &c, hr_mechanism m, CUtensorMap *map_a,
+bool fits(const hr_kernel_matmul_args *a, const chip &c, bool split, hr_mechanism m, CUtensorMap *map_a,
           CUtensorMap *map_b, char (&reason)[HR_TENSOR_REASON_BYTES])
 {
     if (!chip_has(c, m, reason)) {
@@ -103,7 +120,7 @@ bool fits(const hr_kernel_matmul_args *a, const chip &c, hr_mechanism m, CUtenso
         return true;
     }
     if (m == HR_MECHANISM_TMA) {
-        return make_maps(a, map_a, map_b, reason);
+        return make_maps(a, split, map_a, map_b, reason);
     }
     if (!aligned16(a->a) || !aligned16(a->b) || a->a_pitch_bytes % 16 != 0 || a->b_pitch_bytes % 16 != 0) {
         std::snprintf(
@@ -152,15 +169,22 @@ extern "C" hr_status hr_kernel_matmul(const hr_kernel_matmul_args *a, hr_mechani
     job.accumulate = a->accumulate != 0;
     job.vector_store = aligned16(a->c) && a->c_pitch_bytes % 16 == 0;
     job.group = a->tuning != nullptr && a->tuning->variant > 0 ? static_cast<int>(a->tuning->variant) : 8;
+    const bool split = splits(a, c);
     CUtensorMap map_a = {}, map_b = {};
     return with_mechanism(
         "matmul", m, order, sizeof order / sizeof *order, a->used, error,
         [&](hr_mechanism k, char(&reason)[HR_TENSOR_REASON_BYTES]) {
-            return fits(a, c, k, &map_a, &map_b, reason);
+            return fits(a, c, split, k, &map_a, &map_b, reason);
         },
         [&](hr_mechanism k) {
             if (a->tf32 && a->dtype == HR_F32) {
                 return matmul_tf32(job, k, stream, error);
+            }
+            if (k == HR_MECHANISM_TMA && split) {
+                if (a->tuning == nullptr || a->tuning->variant == 0) {
+                    job.group = matmul_split_group;
+                }
+                return matmul_f32_split(job, map_a, map_b, c.sms, stream, error);
             }
             return a->dtype == HR_BF16
                        ? matmul_bf16(job, a->c_dtype == HR_F32, map_a, map_b, c.sms, stream, error)

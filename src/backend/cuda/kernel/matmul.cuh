@@ -31,6 +31,14 @@ __device__ inline void matmul_tile(int index, int tiles_m, int tiles_n, int grou
 hr_status matmul_f32(const matmul_job &, const CUtensorMap &a, const CUtensorMap &b, hr_mechanism,
                      cudaStream_t, hr_error *);
 
+/*
+ * The same accuracy by bf16 matrix instructions, each operand split in three. On compute capability 9.0 only, and only where this was compiled for sm_90a: for
+ * any other architecture the kernel is empty.
+ */
+bool matmul_f32_split_compiled();
+hr_status matmul_f32_split(const matmul_job &, const CUtensorMap &a, const CUtensorMap &b, int sms,
+                           cudaStream_t, hr_error *);
+
 /* f32 operands rounded to TF32. Mechanisms sync, ldgsts and bulk; compute capability 8.0. */
 hr_status matmul_tf32(const matmul_job &, hr_mechanism, cudaStream_t, hr_error *);
 
@@ -40,6 +48,8 @@ hr_status matmul_bf16(const matmul_job &, bool wide_result, const CUtensorMap &a
 
 /* The boxes that the kernels' tensor maps bring. */
 constexpr int matmul_f32_m = 128, matmul_f32_n = 256, matmul_f32_k = 32;
+constexpr int matmul_split_a_rows = 16, matmul_split_b_rows = 8, matmul_split_n = 128, matmul_split_k = 32;
+constexpr int matmul_split_group = 11; /* 11 × 12 tiles are at work at once on 132 multiprocessors */
 constexpr int matmul_bf16_m = 128, matmul_bf16_box_n = 64, matmul_bf16_k = 64;
 
 } // namespace headrace::kernel
