@@ -13,7 +13,7 @@
  * A slot of B's parts lives thus: `empty` (all consumers' warps are done with it) → the splitting warps write, fence, and arrive at `full` → the consumers
  * multiply, and arrive at `empty`.
  */
-#include "matmul.cuh"
+#include "matmul_hopper.cuh"
 
 #include <headrace/device/mbarrier.cuh>
 #include <headrace/device/wgmma.cuh>
@@ -29,10 +29,10 @@ namespace ptx = cuda::ptx;
 
 constexpr int consumers = 3;
 constexpr int tile_m = 64 * consumers, tile_n = matmul_split_n, tile_k = matmul_split_k;
-constexpr int stretch = 4096;           /* of k, whose sum is then added to C */
-constexpr int slots = 4;                /* of B's parts */
-constexpr int a_slots = 3, b_slots = 3; /* of what a warp brings */
-constexpr int box_n = 64;               /* columns of B's parts that a swizzled box holds */
+[[maybe_unused]] constexpr int stretch = 4096; /* of k, whose sum is then added to C */
+constexpr int slots = 4;                       /* of B's parts */
+constexpr int a_slots = 3, b_slots = 3;        /* of what a warp brings */
+constexpr int box_n = 64;                      /* columns of B's parts that a swizzled box holds */
 constexpr int a_rows = matmul_split_a_rows, b_rows = matmul_split_b_rows;
 constexpr int threads = (1 + consumers) * 128;
 [[maybe_unused]] constexpr int part_count = 3;
@@ -66,24 +66,6 @@ struct block_storage {
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-__device__ int lane_of_thread()
-{
-    return static_cast<int>(threadIdx.x % 32);
-}
-
-/* The same for all lanes, as the compiler is to know. */
-__device__ int warp_of_thread()
-{
-    return __shfl_sync(0xFFFFFFFF, static_cast<int>(threadIdx.x / 32), 0);
-}
-
-/* A value that the compiler cannot have computed anything from before. */
-__device__ int hidden(int value)
-{
-    asm volatile("" : "+r"(value));
-    return value;
-}
-
 /* Where a block's tile begins in C. */
 struct tile_place {
     int row, column;
@@ -100,27 +82,6 @@ __device__ int tiles_of(const matmul_job &job)
 {
     return tile_rows_of(job) * tile_columns_of(job);
 }
-
-/* The steps of a block, all of k for each of its tiles, as those see them who bring operands. */
-struct walk {
-    int tile = static_cast<int>(blockIdx.x), k = 0;
-
-    __device__ bool on(const matmul_job &job) const
-    {
-        return tile < tiles_of(job);
-    }
-    /* True when a tile has ended. */
-    __device__ bool next(const matmul_job &job)
-    {
-        k += tile_k;
-        if (k < job.k) {
-            return false;
-        }
-        k = 0;
-        tile += static_cast<int>(gridDim.x);
-        return true;
-    }
-};
 
 /* Two numbers, each as three parts; the first in the lower halves. */
 struct parts {
@@ -172,20 +133,20 @@ __device__ int own_row(int lane)
 __device__ void split_b(block_storage &store, const matmul_job &job, const CUtensorMap &map)
 {
     const int warp = warp_of_thread(), lane = lane_of_thread();
-    walk ahead, now;
+    step_walk<tile_k> ahead, now;
     int column = place_of(job, ahead.tile).column; /* of what is brought */
     device::ring_turn<b_slots> got;
     device::ring_turn<slots> turn;
     turn.parity = 1; /* a new barrier's "phase before the first" has ended: all slots are free */
     const auto bring = [&](int slot) {
-        if (lane == 0 && ahead.on(job)) {
+        if (lane == 0 && ahead.tile < tiles_of(job)) {
             device::mbarrier &full = store.b_full[warp][slot];
             full.arrive_and_expect(b_bytes);
             const std::int32_t at[2] = {column, ahead.k + warp * b_rows};
             ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, store.b[warp][slot], &map, at,
                                       &full.word);
         }
-        if (ahead.next(job) && ahead.on(job)) {
+        if (ahead.next(job) && ahead.tile < tiles_of(job)) {
             column = place_of(job, ahead.tile).column;
         }
     };
@@ -194,7 +155,7 @@ __device__ void split_b(block_storage &store, const matmul_job &job, const CUten
     }
     /* Four columns a lane; the 16-byte pieces of a row of 64 lie swizzled. */
     const int half = warp % 2, box = lane / 16, piece = lane % 16 / 2;
-    for (; now.on(job); now.next(job)) {
+    for (; now.tile < tiles_of(job); now.next(job)) {
         store.b_full[warp][got.slot].wait(got.parity);
         store.empty[turn.slot].wait(turn.parity);
         const float *const from = store.b[warp][got.slot] + lane * 4;
@@ -358,19 +319,19 @@ __device__ void put_all(const matmul_job &job, const target &t, const float (&d)
 __device__ void consume(block_storage &store, const matmul_job &job, const CUtensorMap &map)
 {
     const int warp = warp_of_thread() - 4;
-    walk ahead;
+    step_walk<tile_k> ahead;
     int row = place_of(job, ahead.tile).row + warp * a_rows; /* of what is brought */
     device::ring_turn<a_slots> got;
     device::ring_turn<slots> turn;
     const auto bring = [&](int slot) {
-        if (lane_of_thread() == 0 && ahead.on(job)) {
+        if (lane_of_thread() == 0 && ahead.tile < tiles_of(job)) {
             device::mbarrier &full = store.a_full[warp][slot];
             full.arrive_and_expect(a_bytes);
             const std::int32_t at[2] = {ahead.k, row};
             ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, store.a[warp][slot], &map, at,
                                       &full.word);
         }
-        if (ahead.next(job) && ahead.on(job)) {
+        if (ahead.next(job) && ahead.tile < tiles_of(job)) {
             row = place_of(job, ahead.tile).row + warp * a_rows;
         }
     };
@@ -402,7 +363,6 @@ __device__ void consume(block_storage &store, const matmul_job &job, const CUten
                     sum[i] += d[i];
                 }
             }
-            /* Found out now, not before: registers are short while the matrix units work. */
             const int lane = hidden(lane_of_thread());
             const tile_place place = place_of(job, hidden(tile));
             const target to = {place.row + warp * a_rows + own_row(lane), place.column + lane % 4 * 2, begin,
