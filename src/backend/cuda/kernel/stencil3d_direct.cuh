@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * 7-point stencil without shared memory. A warp makes 128 × 4 cells of eight planes, one plane after the other: of each it
- * loads its four rows, the rows above and below, and the cells beside them, 16 bytes a lane and all at once; the planes
+ * 7-point stencil without shared memory. A warp makes 128 × 5 cells of eight planes, one plane after the other: of each it
+ * loads its five rows, the rows above and below, and the cells beside them, 16 bytes a lane and all at once; the planes
  * before and after stay in registers, and what a lane needs of its neighbours' cells it gets from them. The warps of a block
  * stand two by four, so that most rows that two warps read come from the first-level cache.
  */
@@ -17,7 +17,7 @@ struct stencil_direct_shape {
     static constexpr int cells = 4; /* a lane, side by side */
     static constexpr int warps_x = 2, warps_y = 4;
     static constexpr int threads = 32 * warps_x * warps_y;
-    static constexpr int rows = 4;   /* a warp */
+    static constexpr int rows = 5;   /* a warp */
     static constexpr int planes = 8; /* a block */
     static constexpr int block_x = 32 * cells * warps_x, block_y = rows * warps_y;
 };

@@ -198,9 +198,11 @@ extern "C" hr_status hr_kernel_transpose(const hr_kernel_transpose_args *a, hr_m
                        "transpose: %lld × %lld needs %lld blocks, a launch has at most 2^31 − 1", job.rows,
                        job.columns, static_cast<long long>(job.blocks_across) * job.blocks_down);
     }
-    job.group = a->tuning != nullptr && a->tuning->variant > 0
-                    ? static_cast<int>(std::min(a->tuning->variant, 64U))
-                    : 8;
+    /* Down the rows first: whole rows of the destination are then under way at once. */
+    const int group = a->tuning != nullptr && a->tuning->variant > 0
+                          ? static_cast<int>(std::min(a->tuning->variant, 4096U))
+                          : 256;
+    job.group = std::min(group, job.blocks_down);
     /* More blocks at once, so more bytes in flight, were slower. */
     const unsigned at_once =
         a->tuning != nullptr && a->tuning->blocks_per_sm > 0 ? a->tuning->blocks_per_sm : 4;
