@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole runs from host memory to host memory. Where the device has plain programs that do the same by hand,
- * they run in the same process, before, and the rows say how much faster the pipeline is. */
+/* Whole runs from host memory to host memory. Where the device has plain programs that do the same by hand, they run in the
+ * same process, right before, since machines change their speed, and the rows say how much faster the pipeline is. */
 #include "bench/bench_jobs.h"
 
 #include "base/samples.h"
@@ -46,10 +46,12 @@ static void keep(void *user, const hr_bench_row *row)
     seen->options->row(seen->options->user, row);
 }
 
-static hr_status run_plain(hr_device *device, plain *seen, hr_error *error)
+static hr_status run_plain(hr_device *device, const char *op, plain *seen, hr_error *error)
 {
+    char what[32];
+    snprintf(what, sizeof what, "baseline %s", op);
     hr_bench_options options = *seen->options;
-    options.what = "baseline";
+    options.what = what;
     options.user = seen;
     options.row = keep;
     hr_status status = hr_device_bench(device, &options, error);
@@ -197,9 +199,6 @@ hr_status hr_bench_pipeline(hr_device *device, const hr_bench_options *options, 
     plain seen = {.options = options};
     hr_device_info info = HR_DEVICE_INFO_INIT;
     hr_status status = hr_device_get_info(device, &info, error);
-    if (status == HR_OK) {
-        status = run_plain(device, &seen, error);
-    }
     bool fast = info.kind == HR_DEVICE_CUDA;
     hr_bench_job add = hr_bench_add(options->quick), conv2d = hr_bench_conv2d(options->quick, fast);
     hr_bench_job matmul = hr_bench_matmul(options->quick, fast);
@@ -211,7 +210,12 @@ hr_status hr_bench_pipeline(hr_device *device, const hr_bench_options *options, 
                {&conv2d, HR_MEMORY_PINNED},
                {&matmul, HR_MEMORY_PINNED}};
     for (size_t i = 0; i < sizeof all / sizeof *all && status == HR_OK; i++) {
-        status = bench_job(device, options, all[i].job, all[i].kind, &seen, error);
+        if (i == 0 || all[i].job != all[i - 1].job) {
+            status = run_plain(device, all[i].job->op, &seen, error);
+        }
+        if (status == HR_OK) {
+            status = bench_job(device, options, all[i].job, all[i].kind, &seen, error);
+        }
     }
     return status;
 }

@@ -130,9 +130,14 @@ hr_status hr_cuda_bench(hr_bdevice *device, const hr_bench_options *options, hr_
         const char *what;
         hr_status (*measure)(hr_cuda_bench_run *run, hr_error *error);
     } benches[] = {
-        {"link", hr_cuda_bench_link},         {"calls", hr_cuda_bench_calls},
-        {"sync", hr_cuda_bench_sync},         {"scatter", hr_cuda_bench_scatter},
-        {"baseline", hr_cuda_bench_baseline}, {"kernels", bench_kernels},
+        {"link", hr_cuda_bench_link},
+        {"calls", hr_cuda_bench_calls},
+        {"sync", hr_cuda_bench_sync},
+        {"scatter", hr_cuda_bench_scatter},
+        {"baseline add", hr_cuda_bench_baseline_add},
+        {"baseline conv2d", hr_cuda_bench_baseline_conv2d},
+        {"baseline matmul", hr_cuda_bench_baseline_matmul},
+        {"kernels", bench_kernels},
     };
     for (size_t i = 0; i < sizeof benches / sizeof benches[0]; i++) {
         if (strcmp(benches[i].what, options->what) == 0) {

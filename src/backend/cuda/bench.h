@@ -52,8 +52,8 @@ hr_status hr_cuda_bench_peer(hr_cuda_bench_run *run, hr_error *error);
 hr_status hr_cuda_bench_calls(hr_cuda_bench_run *run, hr_error *error);
 hr_status hr_cuda_bench_sync(hr_cuda_bench_run *run, hr_error *error);
 hr_status hr_cuda_bench_scatter(hr_cuda_bench_run *run, hr_error *error);
-/* The plain programs that `pipeline` is compared with. */
-hr_status hr_cuda_bench_baseline(hr_cuda_bench_run *run, hr_error *error);
+/* The plain programs that `pipeline` is compared with, by op. */
+hr_status hr_cuda_bench_baseline_add(hr_cuda_bench_run *run, hr_error *error);
 hr_status hr_cuda_bench_baseline_conv2d(hr_cuda_bench_run *run, hr_error *error);
 hr_status hr_cuda_bench_baseline_matmul(hr_cuda_bench_run *run, hr_error *error);
 

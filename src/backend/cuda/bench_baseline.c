@@ -136,7 +136,7 @@ static hr_status pageable(hr_cuda_bench_run *run, add_data *data, hr_error *erro
     return status;
 }
 
-static hr_status baseline_add(hr_cuda_bench_run *run, hr_error *error)
+hr_status hr_cuda_bench_baseline_add(hr_cuda_bench_run *run, hr_error *error)
 {
     add_data data = {.count = run->options->quick ? (size_t)1 << 24 : (size_t)1 << 27};
     uint64_t bytes = data.count * sizeof(float);
@@ -165,13 +165,4 @@ static hr_status baseline_add(hr_cuda_bench_run *run, hr_error *error)
         }
     }
     return status;
-}
-
-hr_status hr_cuda_bench_baseline(hr_cuda_bench_run *run, hr_error *error)
-{
-    hr_status status = baseline_add(run, error);
-    if (status == HR_OK) {
-        status = hr_cuda_bench_baseline_conv2d(run, error);
-    }
-    return status == HR_OK ? hr_cuda_bench_baseline_matmul(run, error) : status;
 }
