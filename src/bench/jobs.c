@@ -2,10 +2,13 @@
 /* The arrays are whole numbers, so small that f32 sums are exact in any order: what comes out is right or wrong. */
 #include "bench/bench_jobs.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define EDGE  5
 #define REACH 2
+/* Rows and columns of a product that are looked at. */
+#define LOOKED_AT UINT64_C(64)
 
 uint64_t hr_bench_job_bytes(const hr_bench_job *job)
 {
@@ -61,14 +64,16 @@ static int64_t reflected(int64_t at, int64_t count)
 static bool row_is_right(const hr_bench_job *job, const float *in, const float *out, int64_t y)
 {
     int64_t rows = (int64_t)job->shape.extent[0], columns = (int64_t)job->shape.extent[1];
+    const float *row[EDGE];
+    for (int64_t dy = 0; dy < EDGE; dy++) {
+        row[dy] = in + reflected(y + dy - REACH, rows) * columns;
+    }
     for (int64_t x = 0; x < columns; x++) {
+        bool inside = x >= REACH && x < columns - REACH;
         float sum = 0.0f;
-        for (int64_t dy = -REACH; dy <= REACH; dy++) {
-            const float *row = in + reflected(y + dy, rows) * columns;
-            for (int64_t dx = -REACH; dx <= REACH; dx++) {
-                sum += (float)job->params.conv2d.weight[(dy + REACH) * EDGE + dx + REACH] *
-                       row[reflected(x + dx, columns)];
-            }
+        for (int64_t i = 0; i < EDGE * EDGE; i++) {
+            int64_t at = x + i % EDGE - REACH;
+            sum += (float)job->params.conv2d.weight[i] * row[i / EDGE][inside ? at : reflected(at, columns)];
         }
         if (sum != out[y * columns + x]) {
             return false;
@@ -90,24 +95,37 @@ static bool pixels_are_right(const hr_bench_job *job, const float *const *in, co
     return true;
 }
 
-/* 64 × 64 elements from all over the product. */
+static uint64_t looked_at(uint64_t edge, uint64_t i, uint64_t step)
+{
+    return (i * (edge / LOOKED_AT) + i * step) % edge;
+}
+
+/* 64 × 64 elements from all over the product. The columns are put side by side first: they lie far apart. */
 static bool products_are_right(const hr_bench_job *job, const float *const *in, const float *out)
 {
     uint64_t edge = job->shape.extent[0];
-    for (uint64_t i = 0; i < 64; i++) {
-        uint64_t row = (i * (edge / 64) + i * 7) % edge;
-        for (uint64_t j = 0; j < 64; j++) {
-            uint64_t column = (j * (edge / 64) + j * 5 + 1) % edge;
-            float sum = 0.0f;
-            for (uint64_t k = 0; k < edge; k++) {
-                sum += in[0][row * edge + k] * in[1][k * edge + column];
-            }
-            if (sum != out[row * edge + column]) {
-                return false;
-            }
+    float *columns = malloc(LOOKED_AT * edge * sizeof *columns);
+    if (columns == NULL) {
+        return false;
+    }
+    for (uint64_t k = 0; k < edge; k++) {
+        for (uint64_t j = 0; j < LOOKED_AT; j++) {
+            columns[j * edge + k] = in[1][k * edge + looked_at(edge, j, 5)];
         }
     }
-    return true;
+    bool right = true;
+    for (uint64_t i = 0; i < LOOKED_AT && right; i++) {
+        uint64_t row = looked_at(edge, i, 7);
+        for (uint64_t j = 0; j < LOOKED_AT && right; j++) {
+            float sum = 0.0f;
+            for (uint64_t k = 0; k < edge; k++) {
+                sum += in[0][row * edge + k] * columns[j * edge + k];
+            }
+            right = sum == out[row * edge + looked_at(edge, j, 5)];
+        }
+    }
+    free(columns);
+    return right;
 }
 
 hr_bench_job hr_bench_add(bool quick)

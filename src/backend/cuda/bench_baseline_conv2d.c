@@ -37,13 +37,16 @@ static int reflected(int at, int count)
 static bool row_is_right(const float *weights, const float *in, const float *out, int y, int rows,
                          int columns)
 {
+    const float *row[EDGE];
+    for (int dy = 0; dy < EDGE; dy++) {
+        row[dy] = in + (size_t)reflected(y + dy - REACH, rows) * (size_t)columns;
+    }
     for (int x = 0; x < columns; x++) {
+        bool inside = x >= REACH && x < columns - REACH;
         float sum = 0.0f;
-        for (int dy = -REACH; dy <= REACH; dy++) {
-            const float *row = in + (size_t)reflected(y + dy, rows) * (size_t)columns;
-            for (int dx = -REACH; dx <= REACH; dx++) {
-                sum += weights[(dy + REACH) * EDGE + dx + REACH] * row[reflected(x + dx, columns)];
-            }
+        for (int i = 0; i < EDGE * EDGE; i++) {
+            int at = x + i % EDGE - REACH;
+            sum += weights[i] * row[i / EDGE][inside ? at : reflected(at, columns)];
         }
         if (sum != out[(size_t)y * (size_t)columns + (size_t)x]) {
             return false;
