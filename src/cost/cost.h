@@ -32,8 +32,9 @@ double hr_cost_pipeline_s(const hr_cost_stage *stages, size_t count, double tota
 double hr_cost_best_chunk(const hr_cost_stage *stages, size_t count, double total_bytes, double least,
                           double most);
 
-/* Slots that keep the slowest stage busy: 1 + ⌈Σ others / slowest⌉, and one for jitter. */
-uint32_t hr_cost_depth(const hr_cost_stage *stages, size_t count, double chunk_bytes);
+/* Slots that keep the slowest stage busy: 1 + ⌈(Σ others + return_s) / slowest⌉, and one for jitter. `return_s`: until a
+ * slot that has left the last stage may enter the first again. */
+uint32_t hr_cost_depth(const hr_cost_stage *stages, size_t count, double chunk_bytes, double return_s);
 
 /*
  * Chunks of any sizes through the stages, one after the other, with a ring of slots: a chunk enters the first stage when

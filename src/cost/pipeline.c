@@ -60,13 +60,13 @@ double hr_cost_best_chunk(const hr_cost_stage *stages, size_t count, double tota
     return low + (high - low) / 2.0;
 }
 
-uint32_t hr_cost_depth(const hr_cost_stage *stages, size_t count, double chunk_bytes)
+uint32_t hr_cost_depth(const hr_cost_stage *stages, size_t count, double chunk_bytes, double return_s)
 {
     size_t slowest = hr_cost_slowest(stages, count, chunk_bytes);
     if (slowest == count) {
         return 2;
     }
-    double others = 0.0;
+    double others = return_s;
     for (size_t i = 0; i < count; i++) {
         others += i == slowest ? 0.0 : hr_cost_stage_s(&stages[i], chunk_bytes);
     }
@@ -74,7 +74,7 @@ uint32_t hr_cost_depth(const hr_cost_stage *stages, size_t count, double chunk_b
     if (bound <= 0.0) {
         return 2;
     }
-    /* The quotient is at most count − 1; the margin keeps rounding from adding a slot. */
+    /* Stages alone make at most count − 1 of it; the margin keeps rounding from adding a slot. */
     return 2 + (uint32_t)ceil(others / bound - 1e-9);
 }
 

@@ -14,6 +14,9 @@
 #define FLOW_DEPTH_LEAST 3u
 /* Passing a chunk from thread to thread costs this much at least, whatever the stage does. */
 #define HAND_OVER_S 10e-6
+/* A slot comes back when the host has seen its last event and two threads have woken up. */
+#define SLOT_RETURN_S   60e-6
+#define FLOW_DEPTH_MOST 12u
 /* Ends of tapers are tried down to the chunk's size over two to the power of this … */
 #define FLOW_TAPER_STEPS 5
 /* … where they make a difference: not in a long run, and not where next to nothing is gained. */
@@ -222,6 +225,12 @@ static uint64_t choose_ends(hr_pipeline *pipeline, const hr_cost_stage *stages, 
     return depth;
 }
 
+static uint64_t wanted_depth(const hr_cost_stage *stages, double chunk_bytes)
+{
+    uint32_t depth = hr_cost_depth(stages, HR_STAGE_COUNT, chunk_bytes, SLOT_RETURN_S);
+    return depth < FLOW_DEPTH_MOST ? depth : FLOW_DEPTH_MOST;
+}
+
 hr_status hr_plan_flow(hr_pipeline *pipeline, hr_error *error)
 {
     const hr_pipeline_options *options = &pipeline->options;
@@ -242,7 +251,7 @@ hr_status hr_plan_flow(hr_pipeline *pipeline, hr_error *error)
     }
     double chunk = (double)(pipeline->cut.chunk_units * hr_cut_unit_bytes(&pipeline->cut));
     uint64_t fits = depth_that_fits(pipeline);
-    uint64_t depth = options->depth > 0 ? options->depth : hr_cost_depth(stages, HR_STAGE_COUNT, chunk);
+    uint64_t depth = options->depth > 0 ? options->depth : wanted_depth(stages, chunk);
     if (options->depth == 0) {
         /* No more slots than there are chunks, no more than there is room for. */
         uint64_t useful = hr_div_up(hr_cut_chunks(&pipeline->cut), options->device_count);

@@ -92,12 +92,12 @@ static void best_chunk_respects_its_limits(void **state)
 
 /* With as many slots as depth says, a ring runs as fast as one without a limit. */
 static double simulate_ring(const hr_cost_stage *stages, size_t count, uint64_t chunks, double bytes,
-                            uint32_t depth)
+                            uint32_t depth, double return_s)
 {
     double free_at[8] = {0};
     double left[1024] = {0};
     for (uint64_t k = 0; k < chunks; k++) {
-        double ready = k >= depth ? left[k - depth] : 0.0;
+        double ready = k >= depth ? left[k - depth] + return_s : 0.0;
         for (size_t i = 0; i < count; i++) {
             ready = fmax(ready, free_at[i]) + stages[i].start_s + bytes / stages[i].bytes_per_s;
             free_at[i] = ready;
@@ -115,14 +115,17 @@ static void depth_keeps_the_slowest_stage_busy(void **state)
         hr_cost_stage stages[6];
         random_stages(&seed, stages, 6);
         double chunk = random_between(&seed, 1e5, 1e7);
-        uint32_t depth = hr_cost_depth(stages, 6, chunk);
-        assert_in_range(depth, 3, 7);
-        double limited = simulate_ring(stages, 6, 500, chunk, depth);
+        double return_s = round % 2 == 0 ? 0.0 : random_between(&seed, 0.0, 200e-6);
+        uint32_t depth = hr_cost_depth(stages, 6, chunk, return_s);
+        if (return_s == 0.0) {
+            assert_in_range(depth, 3, 7);
+        }
+        double limited = simulate_ring(stages, 6, 500, chunk, depth, return_s);
         double unlimited = simulate(stages, 6, 500, chunk);
         assert_true(limited <= unlimited * 1.0001);
         /* Two fewer and the ring cannot hold all stages' chunks at once. */
         if (depth >= 5) {
-            assert_true(simulate_ring(stages, 6, 500, chunk, depth - 3) > unlimited * 1.001);
+            assert_true(simulate_ring(stages, 6, 500, chunk, depth - 3, return_s) > unlimited * 1.001);
         }
     }
 }
@@ -136,7 +139,7 @@ static void absent_stages_cost_nothing(void **state)
     assert_true(hr_cost_floor_s(stages, 3, 1e9) == 1.0);
     assert_int_equal(hr_cost_slowest(stages, 3, 1e6), 0);
     assert_int_equal(hr_cost_slowest(&stages[1], 1, 1e6), 1);
-    assert_int_equal(hr_cost_depth(&stages[1], 1, 1e6), 2);
+    assert_int_equal(hr_cost_depth(&stages[1], 1, 1e6, 0.0), 2);
     assert_true(hr_cost_pipeline_s(stages, 3, 0.0, 1e7) == 0.0);
 }
 
@@ -166,7 +169,7 @@ static void a_line_of_equal_chunks_is_a_ring(void **state)
         for (uint64_t k = 0; k < chunks; k++) {
             last = hr_cost_line_add(&line, stages, 6, depth, chunk);
         }
-        double expected = simulate_ring(stages, 6, chunks, chunk, depth);
+        double expected = simulate_ring(stages, 6, chunks, chunk, depth, 0.0);
         assert_true(fabs(last - expected) <= 1e-9 * expected);
     }
 }
