@@ -284,6 +284,12 @@ void check_matmul(harness *h)
         }
     }
     check_f32(h, &kinds[0]);
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes;
+         k++) { /* of ten bits at most, so that nothing is rounded */
+        if (!h->small || sizes[k][0] * sizes[k][1] <= 40000) {
+            one(h, &kinds[1], sizes[k], 0, 0, WHOLE);
+        }
+    }
     if (!h->small) {
         static const uint64_t large[3] = {2111, 4099, 2048};
         for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {

@@ -130,7 +130,8 @@ hr_status hr_kernel_stencil3d(const hr_kernel_stencil3d_args *args, hr_mechanism
  * C (m × n) = A (m × k) · B (k × n), row by row, or C += with `accumulate`; sums in f32. dtype HR_F32: a, b,
  * c are f32, and with `tf32` the operands are rounded to TF32 first (10 bits of mantissa). dtype HR_BF16: a,
  * b are bf16, c is c_dtype (HR_BF16 or HR_F32). Mechanisms: f32 takes sync (any alignment), ldgsts, bulk, tma; tf32
- * takes sync, ldgsts, bulk, by the warp's own tensor instruction; bf16 takes tma on compute capability 9.0 (wgmma).
+ * takes sync, ldgsts, bulk, by the warp's own tensor instruction, and tma on compute capability 9.0 (wgmma), as does
+ * bf16, which takes no other.
  * All but sync need bases and pitches of A and B in multiples of 16 bytes. k = 0 writes zeros (or leaves C, with
  * `accumulate`).
  * f32 by tma runs on the matrix units of compute capability 9.0 from k = 32 on, each operand as three bf16 numbers:

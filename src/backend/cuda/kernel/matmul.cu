@@ -61,13 +61,18 @@ bool matrix_map(const void *base, uint64_t rows, uint64_t columns, uint64_t pitc
     return hr_tensor_map_make(&t, map, reason) != 0;
 }
 
+bool of_tf32(const hr_kernel_matmul_args *a)
+{
+    return a->dtype == HR_F32 && a->tf32 != 0;
+}
+
 /*
  * f32 by tma is made by the matrix units where there are some that can, or on request by the multiply-add units. Less than a step of k is left to the latter:
  * it is over as soon, and there is little to make up for the first rounding.
  */
 bool splits(const hr_kernel_matmul_args *a, const chip &c)
 {
-    return a->dtype == HR_F32 && !a->tf32 && (a->tuning == nullptr || a->tuning->plain == 0) &&
+    return a->dtype == HR_F32 && !of_tf32(a) && (a->tuning == nullptr || a->tuning->plain == 0) &&
            a->k >= matmul_split_k && c.major == 9 && matmul_f32_split_compiled();
 }
 
@@ -79,6 +84,12 @@ bool make_maps(const hr_kernel_matmul_args *a, bool split, CUtensorMap *map_a, C
                           CU_TENSOR_MAP_DATA_TYPE_FLOAT32, CU_TENSOR_MAP_SWIZZLE_128B, map_a, reason) &&
                matrix_map(a->b, a->k, a->n, a->b_pitch_bytes, matmul_split_b_rows, matmul_split_n,
                           CU_TENSOR_MAP_DATA_TYPE_FLOAT32, CU_TENSOR_MAP_SWIZZLE_NONE, map_b, reason);
+    }
+    if (of_tf32(a)) { /* the tensor unit rounds */
+        return matrix_map(a->a, a->m, a->k, a->a_pitch_bytes, matmul_tf32_m, matmul_tf32_k,
+                          CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, CU_TENSOR_MAP_SWIZZLE_128B, map_a, reason) &&
+               matrix_map(a->b, a->k, a->n, a->b_pitch_bytes, matmul_tf32_k, matmul_tf32_warp_n,
+                          CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, CU_TENSOR_MAP_SWIZZLE_64B, map_b, reason);
     }
     if (a->dtype == HR_BF16) {
         return matrix_map(a->a, a->m, a->k, a->a_pitch_bytes, matmul_bf16_m, matmul_bf16_k,
@@ -98,11 +109,12 @@ bool fits(const hr_kernel_matmul_args *a, const chip &c, bool split, hr_mechanis
     if (!chip_has(c, m, reason)) {
         return false;
     }
-    if (a->tf32 && m == HR_MECHANISM_TMA) {
-        std::snprintf(reason, sizeof reason, "TF32 takes sync, ldgsts or bulk");
+    if (of_tf32(a) && m == HR_MECHANISM_TMA && !(c.major == 9 && matmul_tf32_wgmma_compiled())) {
+        std::snprintf(reason, sizeof reason,
+                      "TF32 by tma needs compute capability 9.0 (wgmma), and code for it");
         return false;
     }
-    if (a->tf32 && c.major < 8) {
+    if (of_tf32(a) && c.major < 8) {
         std::snprintf(reason, sizeof reason, "TF32 needs compute capability 8.0, this device has %d.x",
                       c.major);
         return false;
@@ -177,8 +189,9 @@ extern "C" hr_status hr_kernel_matmul(const hr_kernel_matmul_args *a, hr_mechani
             return fits(a, c, split, k, &map_a, &map_b, reason);
         },
         [&](hr_mechanism k) {
-            if (a->tf32 && a->dtype == HR_F32) {
-                return matmul_tf32(job, k, stream, error);
+            if (of_tf32(a)) {
+                return k == HR_MECHANISM_TMA ? matmul_tf32_wgmma(job, map_a, map_b, c.sms, stream, error)
+                                             : matmul_tf32(job, k, stream, error);
             }
             if (k == HR_MECHANISM_TMA && split) {
                 if (a->tuning == nullptr || a->tuning->variant == 0) {

@@ -42,6 +42,11 @@ hr_status matmul_f32_split(const matmul_job &, const CUtensorMap &a, const CUten
 /* f32 operands rounded to TF32. Mechanisms sync, ldgsts and bulk; compute capability 8.0. */
 hr_status matmul_tf32(const matmul_job &, hr_mechanism, cudaStream_t, hr_error *);
 
+/* The same by tma and warpgroup instructions. On compute capability 9.0 only, and only where this was compiled for sm_90a. */
+bool matmul_tf32_wgmma_compiled();
+hr_status matmul_tf32_wgmma(const matmul_job &, const CUtensorMap &a, const CUtensorMap &b, int sms,
+                            cudaStream_t, hr_error *);
+
 /* bf16 operands, result bf16 or (`wide_result`) f32. On compute capability 9.0 only. */
 hr_status matmul_bf16(const matmul_job &, bool wide_result, const CUtensorMap &a, const CUtensorMap &b,
                       int sms, cudaStream_t, hr_error *);
@@ -50,6 +55,7 @@ hr_status matmul_bf16(const matmul_job &, bool wide_result, const CUtensorMap &a
 constexpr int matmul_f32_m = 128, matmul_f32_n = 256, matmul_f32_k = 32;
 constexpr int matmul_split_a_rows = 16, matmul_split_b_rows = 8, matmul_split_n = 128, matmul_split_k = 32;
 constexpr int matmul_split_group = 11; /* 11 × 12 tiles are at work at once on 132 multiprocessors */
+constexpr int matmul_tf32_m = 256, matmul_tf32_warp_n = 16, matmul_tf32_k = 32;
 constexpr int matmul_bf16_m = 128, matmul_bf16_box_n = 64, matmul_bf16_k = 64;
 
 } // namespace headrace::kernel
