@@ -78,10 +78,12 @@ static hr_status launch_stencil(const workload *w, void *out, hr_mechanism m, hr
     return hr_kernel_stencil3d(&a, m, NULL, error);
 }
 
-static hr_status launch_product(const workload *w, void *out, hr_mechanism m, uint32_t plain, hr_error *error)
+static hr_status launch_product(const workload *w, void *out, hr_mechanism m, uint32_t plain, int tf32,
+                                hr_error *error)
 {
     const hr_kernel_tuning tuning = {.plain = plain};
     const hr_kernel_matmul_args a = {.tuning = &tuning,
+                                     .tf32 = tf32,
                                      .dtype = HR_F32,
                                      .c_dtype = HR_F32,
                                      .a = w->src,
@@ -99,13 +101,19 @@ static hr_status launch_product(const workload *w, void *out, hr_mechanism m, ui
 /* Adds in another order than the plain mechanism, always the same. */
 static hr_status launch_split_matmul(const workload *w, void *out, hr_mechanism m, hr_error *error)
 {
-    return m == HR_MECHANISM_TMA ? launch_product(w, out, m, 0, error)
+    return m == HR_MECHANISM_TMA ? launch_product(w, out, m, 0, 0, error)
+                                 : hr_fail(error, HR_E_UNSUPPORTED, "matmul: checked with its like");
+}
+
+static hr_status launch_tf32_matmul(const workload *w, void *out, hr_mechanism m, hr_error *error)
+{
+    return m == HR_MECHANISM_TMA ? launch_product(w, out, m, 0, 1, error)
                                  : hr_fail(error, HR_E_UNSUPPORTED, "matmul: checked with its like");
 }
 
 static hr_status launch_plain_matmul(const workload *w, void *out, hr_mechanism m, hr_error *error)
 {
-    return launch_product(w, out, m, 1, error);
+    return launch_product(w, out, m, 1, 0, error);
 }
 
 static hr_status launch_histogram(const workload *w, void *out, hr_mechanism m, hr_error *error)
@@ -155,6 +163,7 @@ void check_repeat(harness *h)
         {"stencil3d, repeated", launch_stencil, HR_MECHANISM_SYNC, columns * 28 * depth * 4, src},
         {"matmul, repeated", launch_plain_matmul, HR_MECHANISM_SYNC, 256 * 1024, src},
         {"matmul of split operands, repeated", launch_split_matmul, HR_MECHANISM_TMA, 256 * 1024, src},
+        {"matmul in TF32, repeated", launch_tf32_matmul, HR_MECHANISM_TMA, 256 * 1024, src},
         {"histogram, repeated", launch_histogram, HR_MECHANISM_SYNC, 65536 * 8, src}};
     random_floats(h, host, rows * columns);
     for (size_t i = 0; i < sizeof loads / sizeof *loads; i++) {

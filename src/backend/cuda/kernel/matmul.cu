@@ -128,6 +128,10 @@ bool fits(const hr_kernel_matmul_args *a, const chip &c, bool split, hr_mechanis
                       "bf16 needs compute capability 9.0 (wgmma), this device has %d.x", c.major);
         return false;
     }
+    if (a->dtype == HR_BF16 && !matmul_bf16_compiled()) {
+        std::snprintf(reason, sizeof reason, "bf16 needs code for sm_90a (wgmma), and this build has none");
+        return false;
+    }
     if (m == HR_MECHANISM_SYNC) {
         return true;
     }

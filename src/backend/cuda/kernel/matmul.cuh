@@ -28,13 +28,24 @@ __device__ inline void matmul_tile(int index, int tiles_m, int tiles_n, int grou
     *column = index % per_group / rows;
 }
 
+/*
+ * Kernels for the warpgroup instructions are empty where this was compiled for another architecture than sm_90a, and an empty kernel needs hardly a register. The
+ * functions below that are named for it say whether there is code for the current device.
+ */
+template <class... Parameters> bool has_code(void (*kernel)(Parameters...))
+{
+    cudaFuncAttributes attributes = {};
+    if (cudaFuncGetAttributes(&attributes, kernel) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return false;
+    }
+    return attributes.numRegs >= 64;
+}
+
 hr_status matmul_f32(const matmul_job &, const CUtensorMap &a, const CUtensorMap &b, hr_mechanism,
                      cudaStream_t, hr_error *);
 
-/*
- * The same accuracy by bf16 matrix instructions, each operand split in three. On compute capability 9.0 only, and only where this was compiled for sm_90a: for
- * any other architecture the kernel is empty.
- */
+/* The same accuracy by bf16 matrix instructions, each operand split in three. On compute capability 9.0 only. */
 bool matmul_f32_split_compiled();
 hr_status matmul_f32_split(const matmul_job &, const CUtensorMap &a, const CUtensorMap &b, int sms,
                            cudaStream_t, hr_error *);
@@ -42,12 +53,13 @@ hr_status matmul_f32_split(const matmul_job &, const CUtensorMap &a, const CUten
 /* f32 operands rounded to TF32. Mechanisms sync, ldgsts and bulk; compute capability 8.0. */
 hr_status matmul_tf32(const matmul_job &, hr_mechanism, cudaStream_t, hr_error *);
 
-/* The same by tma and warpgroup instructions. On compute capability 9.0 only, and only where this was compiled for sm_90a. */
+/* The same by tma and warpgroup instructions. On compute capability 9.0 only. */
 bool matmul_tf32_wgmma_compiled();
 hr_status matmul_tf32_wgmma(const matmul_job &, const CUtensorMap &a, const CUtensorMap &b, int sms,
                             cudaStream_t, hr_error *);
 
 /* bf16 operands, result bf16 or (`wide_result`) f32. On compute capability 9.0 only. */
+bool matmul_bf16_compiled();
 hr_status matmul_bf16(const matmul_job &, bool wide_result, const CUtensorMap &a, const CUtensorMap &b,
                       int sms, cudaStream_t, hr_error *);
 

@@ -288,6 +288,11 @@ constexpr std::size_t shared_bytes = sizeof(block_storage) + 1024;
 
 } // namespace
 
+bool matmul_bf16_compiled()
+{
+    return has_code(product<float>) && has_code(product<__nv_bfloat16>);
+}
+
 hr_status matmul_bf16(const matmul_job &job, bool wide_result, const CUtensorMap &a, const CUtensorMap &b,
                       int sms, cudaStream_t stream, hr_error *error)
 {
