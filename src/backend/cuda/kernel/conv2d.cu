@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The entry of conv2d: checks, the choice of the mechanism, and the launch. The kernel is in conv2d.cuh; the
  * files conv2d_*.cu compile it. */
+#include "conv2d_bytes.cuh"
 #include "conv2d_launch.cuh"
 
 #include <algorithm>
@@ -15,8 +16,10 @@ constexpr hr_mechanism order[] = {HR_MECHANISM_TMA,    HR_MECHANISM_BULK,   HR_M
                                   HR_MECHANISM_LDGSTS, HR_MECHANISM_SYNC,   HR_MECHANISM_GROUP,
                                   HR_MECHANISM_STAS,   HR_MECHANISM_CLUSTER};
 constexpr int order_count = sizeof order / sizeof *order;
-/* Where plain loads do without shared memory (conv2d_direct.cuh) nothing is faster. */
+/* Where plain loads do without shared memory (conv2d_direct.cuh, conv2d_bytes.cuh) nothing is faster; but for bytes with
+ * weights of several digits and 3 × 3. */
 constexpr hr_mechanism direct_order[] = {HR_MECHANISM_SYNC};
+constexpr hr_mechanism digits_order[] = {HR_MECHANISM_TMA, HR_MECHANISM_SYNC};
 
 constexpr uint64_t most_edge = INT32_MAX - 4096; /* rows and columns are counted in 32 bits, halos included */
 
@@ -60,57 +63,34 @@ hr_status check(const hr_kernel_conv2d_args *a, hr_error *error)
     return HR_OK;
 }
 
-/* Weights that are integers of at most seven bits over a power of two, four a word: true, and the scale out.
- */
-bool integer_weights(const hr_kernel_conv2d_args *a, conv_plan *plan)
-{
-    const unsigned words = (a->edge + 3) / 4, count = a->edge * a->edge;
-    for (int shift = 0; shift <= 14; shift++) {
-        const bool all = std::all_of(a->weights, a->weights + count, [&](float weight) {
-            const float w = std::ldexp(weight, shift);
-            return w == std::nearbyint(w) && std::fabs(w) <= 127;
-        });
-        if (!all) {
-            continue;
-        }
-        std::fill(plan->words, plan->words + 14, 0);
-        for (unsigned i = 0; i < count; i++) {
-            const unsigned byte =
-                static_cast<unsigned char>(static_cast<int>(std::ldexp(a->weights[i], shift)));
-            int *const word = &plan->words[i / a->edge * words + i % a->edge / 4];
-            *word = static_cast<int>(static_cast<unsigned>(*word) | byte << 8 * (i % a->edge % 4));
-        }
-        plan->job.scale = std::ldexp(1.0F, -shift);
-        return true;
-    }
-    return false;
-}
-
 struct block_shape {
     uint64_t columns, rows; /* of the output */
     uint32_t box[2];        /* of the tensor map */
 };
 
-template <class T> block_shape block_of(uint32_t edge)
+template <class Shape> block_shape block_of()
 {
-    const auto of = [](auto shape) {
-        return block_shape{static_cast<uint64_t>(shape.strip),
-                           static_cast<uint64_t>(shape.rows),
-                           {static_cast<uint32_t>(shape.columns / shape.map_pixels),
-                            static_cast<uint32_t>(shape.tile_rows)}};
-    };
-    return edge == 3 ? of(conv_shape<T, 3>()) : edge == 5 ? of(conv_shape<T, 5>()) : of(conv_shape<T, 7>());
+    return {
+        static_cast<uint64_t>(Shape::strip),
+        static_cast<uint64_t>(Shape::rows),
+        {static_cast<uint32_t>(Shape::columns / Shape::map_pixels), static_cast<uint32_t>(Shape::tile_rows)}};
+}
+template <int Edge> block_shape block_of(hr_dtype dtype)
+{
+    return dtype == HR_U8 ? block_of<byte_tile<mechanism::tma, Edge>>() : block_of<conv_shape<Edge>>();
 }
 block_shape block_of(const hr_kernel_conv2d_args *a)
 {
-    return a->dtype == HR_U8 ? block_of<unsigned char>(a->edge) : block_of<float>(a->edge);
+    return a->edge == 3   ? block_of<3>(a->dtype)
+           : a->edge == 5 ? block_of<5>(a->dtype)
+                          : block_of<7>(a->dtype);
 }
 
 bool make_map(const hr_kernel_conv2d_args *a, CUtensorMap *map, char *reason)
 {
     hr_tensor t = {};
     const bool bytes = a->dtype == HR_U8;
-    const uint32_t together = bytes ? conv_shape<unsigned char, 3>::map_pixels : 1;
+    const uint32_t together = bytes ? byte_tile<mechanism::tma, 3>::map_pixels : 1;
     const block_shape block = block_of(a);
     t.type = bytes ? CU_TENSOR_MAP_DATA_TYPE_UINT64 : CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
     t.rank = 2;
@@ -130,8 +110,9 @@ bool fits(const hr_kernel_conv2d_args *a, const chip &c, hr_mechanism m, CUtenso
     if (!chip_has(c, m, reason)) {
         return false;
     }
-    if (a->separable && m != HR_MECHANISM_SYNC && m != HR_MECHANISM_LDGSTS && m != HR_MECHANISM_TMA) {
-        std::snprintf(reason, sizeof reason, "a separable kernel runs by sync, ldgsts and tma");
+    if (a->separable && a->dtype == HR_F32 && m != HR_MECHANISM_SYNC && m != HR_MECHANISM_LDGSTS &&
+        m != HR_MECHANISM_TMA) {
+        std::snprintf(reason, sizeof reason, "a separable kernel of f32 runs by sync, ldgsts and tma");
         return false;
     }
     if ((m == HR_MECHANISM_STAS || m == HR_MECHANISM_CLUSTER) && (a->dtype != HR_F32 || a->separable)) {
@@ -157,30 +138,37 @@ bool fits(const hr_kernel_conv2d_args *a, const chip &c, hr_mechanism m, CUtenso
     return true;
 }
 
-/* u8 sums are scaled so that the largest weight lands near 2^100 (see conv2d.cuh). */
-void scale_weights(const hr_kernel_conv2d_args *a, conv_plan *plan)
+/* The weights as the filters of bytes take them, those of a separable kernel multiplied out: products of two f32 are exact. */
+hr_status split_weights(const hr_kernel_conv2d_args *a, conv_plan *plan, hr_error *error)
 {
-    const unsigned count = a->separable ? 2 * a->edge : a->edge * a->edge;
-    std::copy(a->weights, a->weights + count, plan->weights);
-    plan->job.scale = 1;
-    if (a->dtype != HR_U8) {
-        return;
+    double weights[49];
+    for (unsigned i = 0; i < a->edge * a->edge; i++) {
+        weights[i] = a->weights[a->separable ? i / a->edge : i];
+        if (a->separable) {
+            weights[i] *= a->weights[a->edge + i % a->edge];
+        }
+        if (!std::isfinite(weights[i])) {
+            return hr_fail(error, HR_E_INVALID, "conv2d: weight %u is %g, bytes need finite ones", i,
+                           weights[i]);
+        }
     }
-    /* A separable kernel is scaled in its row factor, which meets the pixels first. */
-    float *scaled = a->separable ? plan->weights + a->edge : plan->weights;
-    const unsigned many = a->separable ? a->edge : count;
-    float largest = 0;
-    for (unsigned i = 0; i < many; i++) {
-        largest = std::max(largest, std::fabs(scaled[i]));
+    hr_conv2d_split(weights, a->edge * a->edge, &plan->split);
+    return HR_OK;
+}
+
+struct choice {
+    const hr_mechanism *order;
+    int count;
+};
+
+/* What to try. */
+choice choose(const hr_kernel_conv2d_args *a, hr_mechanism asked, const conv_plan &plan)
+{
+    const bool bytes = a->dtype == HR_U8;
+    if (asked != HR_MECHANISM_AUTO || (!bytes && (a->edge != 3 || !direct_fits(plan.job)))) {
+        return {order, order_count};
     }
-    if (largest == 0) {
-        return;
-    }
-    const int up = std::max(90 - std::ilogb(largest), 30);
-    for (unsigned i = 0; i < many; i++) {
-        scaled[i] = std::ldexp(scaled[i], up);
-    }
-    plan->job.scale = std::ldexp(1.0F, 149 - up);
+    return bytes && a->edge == 3 && plan.split.digits > 1 ? choice{digits_order, 2} : choice{direct_order, 1};
 }
 
 } // namespace
@@ -223,27 +211,33 @@ extern "C" hr_status hr_kernel_conv2d(const hr_kernel_conv2d_args *a, hr_mechani
     plan.job.dst_rows = static_cast<int>(a->dst_rows);
     plan.job.across = static_cast<int>(across);
     plan.job.border = static_cast<int>(a->border);
+    plan.job.vector_load = aligned16(a->src) && a->src_pitch_bytes % 16 == 0;
     const uintptr_t lane_bytes = a->dtype == HR_U8 ? 8 : 16;
     plan.job.vector_store = (reinterpret_cast<uintptr_t>(a->dst) | a->dst_pitch_bytes) % lane_bytes == 0;
-    scale_weights(a, &plan);
-    const bool direct = m == HR_MECHANISM_AUTO && a->dtype == HR_F32 && a->edge == 3 && direct_fits(plan.job);
+    if (a->dtype == HR_U8) {
+        status = split_weights(a, &plan, error);
+        if (status != HR_OK) {
+            return status;
+        }
+    } else {
+        std::copy(a->weights, a->weights + (a->separable ? 2 * a->edge : a->edge * a->edge), plan.weights);
+    }
+    const choice tried = choose(a, m, plan);
     return with_mechanism(
-        "conv2d", m, direct ? direct_order : order, direct ? 1 : order_count, a->used, error,
+        "conv2d", m, tried.order, tried.count, a->used, error,
         [&](hr_mechanism k, char(&reason)[HR_TENSOR_REASON_BYTES]) {
             return fits(a, c, k, &plan.map, reason);
         },
         [&](hr_mechanism k) {
+            if (a->dtype == HR_U8) {
+                return conv2d_bytes(plan, a->edge, k, stream, error);
+            }
             if (a->separable) {
-                return conv2d_separable(plan, a->dtype, a->edge, k, stream, error);
+                return conv2d_separable(plan, a->edge, k, stream, error);
             }
             if (k == HR_MECHANISM_STAS || k == HR_MECHANISM_CLUSTER) {
                 return conv2d_cluster(plan, a->edge, k, stream, error);
             }
-            if (a->dtype == HR_F32) {
-                return conv2d_f32(plan, a->edge, k, stream, error);
-            }
-            const bool few = k == HR_MECHANISM_SYNC || k == HR_MECHANISM_LDGSTS || k == HR_MECHANISM_TMA;
-            return few && integer_weights(a, &plan) ? conv2d_u8_integers(plan, a->edge, k, stream, error)
-                                                    : conv2d_u8(plan, a->edge, k, stream, error);
+            return conv2d_f32(plan, a->edge, k, stream, error);
         });
 }

@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * 2-D correlation. A block of a few warps brings a tile of 128 columns (256 of bytes) with its halo into
+ * 2-D correlation of f32. A block of a few warps brings a tile of 128 columns with its halo into
  * shared memory, once; each warp makes some of its rows. Every row of the tile is read once a warp and added
  * to the output rows that it reaches, whose sums are in registers: everything is unrolled, so that no
  * multiply-add is wasted, and shared memory is read 16 bytes at a time. One tile a block: with many small
  * blocks in the order of addresses the memory is faster than with few that walk, and the blocks of a
  * multiprocessor overlap each other's copies and sums.
- *
- * u8 pixels become floats without a conversion: the byte is put into the low bits of a float, which then is
- * the subnormal b · 2^-149, and the weights carry the scale (the host picks a power of two). The products are
- * normal numbers, so nothing is lost; the scale goes out in one multiplication a pixel. Where all weights are
- * small integers over a power of two, as those of the usual filters are, four products at a time are made by
- * dp4a instead, exactly.
  */
 #ifndef HEADRACE_CUDA_CONV2D_CUH
 #define HEADRACE_CUDA_CONV2D_CUH
@@ -25,31 +19,28 @@ namespace headrace::kernel
 
 enum class conv_math {
     floats,
-    separable, /* the column factor's weights, then the row factor's */
-    integers   /* u8: weights · 2^shift, four a word */
+    separable /* the column factor's weights, then the row factor's */
 };
 
-/* How the tile of one dtype and filter is laid out. */
-template <class T, int Edge> struct conv_shape {
+/* How a filter's tile is laid out. */
+template <int Edge> struct conv_shape {
     static constexpr int radius = Edge / 2;
-    static constexpr int pixels = sizeof(T) == 1 ? 8 : 4; /* a lane, side by side */
-    static constexpr int strip = 32 * pixels;             /* output columns a block */
-    static constexpr int pad = 16 / int(sizeof(T)); /* columns of halo on each side: one 16-byte piece */
+    static constexpr int pixels = 4;          /* a lane, side by side */
+    static constexpr int strip = 32 * pixels; /* output columns a block */
+    static constexpr int pad = 4;             /* columns of halo on each side: one 16-byte piece */
     static constexpr int columns = strip + 2 * pad;
-    static constexpr int rows = sizeof(T) == 1 && Edge > 3 ? 16 : 32; /* output rows a block */
+    static constexpr int rows = 32; /* output rows a block */
     static constexpr int tile_rows = rows + 2 * radius;
-    /* A tensor map's box has at most 256 elements an edge, so bytes travel eight at a time. */
-    static constexpr int map_pixels = sizeof(T) == 1 ? 8 : 1;
+    static constexpr int map_pixels = 1; /* an element of the tensor map */
 };
 
 /* The warps that share a tile: as many as measured best. Where a whole block makes each copy (group, barrier), or one warp
  * (bulk), more warps are slower. */
-template <mechanism M, class T, int Edge, conv_math Math>
-inline constexpr int
-    conv_warps = sizeof(T) == 4 && (M == mechanism::sync || M == mechanism::ldgsts || M == mechanism::tma) &&
-                         (Edge < 7 || Math == conv_math::separable)
-                     ? 8
-                     : 4;
+template <mechanism M, int Edge, conv_math Math>
+inline constexpr int conv_warps = (M == mechanism::sync || M == mechanism::ldgsts || M == mechanism::tma) &&
+                                          (Edge < 7 || Math == conv_math::separable)
+                                      ? 8
+                                      : 4;
 
 struct conv_job {
     const void *src;
@@ -60,17 +51,12 @@ struct conv_job {
     int dst_first, dst_rows;
     int across; /* blocks side by side */
     int border;
-    bool vector_store;
-    float scale; /* out of u8's scaled sums */
+    bool vector_store, vector_load;
 };
 
 /* In the kernel's constant bank, so that a multiply-add reads its weight from there. */
 template <int Edge, conv_math Math> struct conv_weights {
     float w[Math == conv_math::separable ? 2 * Edge : Edge * Edge];
-};
-template <int Edge> struct conv_weights<Edge, conv_math::integers> {
-    static constexpr int words = (Edge + 3) / 4;
-    int w[Edge * words];
 };
 
 /* Where the border rule finds an index outside 0 … n − 1; below 0 where it says zero. */
@@ -141,37 +127,8 @@ __device__ inline void conv_window(float (&x)[4 + 2 * Radius], const float *row,
         x[i] = all[4 - Radius + i];
     }
 }
-/* The sixteen bytes around a lane's eight pixels: four on each side. */
-__device__ inline void conv_bytes(unsigned (&w)[4], const unsigned char *row, int lane)
-{
-    const auto *words = reinterpret_cast<const unsigned *>(row) + 3 + 2 * lane;
-    const uint2 own = *reinterpret_cast<const uint2 *>(words + 1);
-    w[0] = words[0];
-    w[1] = own.x;
-    w[2] = own.y;
-    w[3] = words[3];
-}
-template <int Radius>
-__device__ inline void conv_window(float (&x)[8 + 2 * Radius], const unsigned char *row, int lane)
-{
-    unsigned w[4];
-    conv_bytes(w, row, lane);
-#pragma unroll
-    for (int i = 0; i < 8 + 2 * Radius; i++) {
-        const int byte = 4 - Radius + i;
-        x[i] = __uint_as_float(__byte_perm(w[byte / 4], 0, 0x4440 | (byte % 4)));
-    }
-}
-
-__device__ inline unsigned conv_pixel(float sum, float scale)
-{
-    unsigned out;
-    asm("cvt.rni.sat.u8.f32 %0, %1;" : "=r"(out) : "f"(sum * scale));
-    return out;
-}
-
 /* Writes a lane's pixels, as far as the image goes. */
-__device__ inline void conv_store(float *at, const float (&sum)[4], bool whole, int left, float)
+__device__ inline void conv_store(float *at, const float (&sum)[4], bool whole, int left)
 {
     if (whole) {
         store16(at, make_float4(sum[0], sum[1], sum[2], sum[3]));
@@ -184,42 +141,16 @@ __device__ inline void conv_store(float *at, const float (&sum)[4], bool whole, 
         }
     }
 }
-__device__ inline void conv_store(unsigned char *at, const float (&sum)[8], bool whole, int left, float scale)
-{
-    unsigned out[8];
-#pragma unroll
-    for (int p = 0; p < 8; p++) {
-        out[p] = conv_pixel(sum[p], scale);
-    }
-    if (whole) {
-        unsigned half[2];
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-            const unsigned low = __byte_perm(out[4 * h], out[4 * h + 1], 0x0040);
-            const unsigned high = __byte_perm(out[4 * h + 2], out[4 * h + 3], 0x0040);
-            half[h] = __byte_perm(low, high, 0x5410);
-        }
-        *reinterpret_cast<uint2 *>(at) = make_uint2(half[0], half[1]);
-        return;
-    }
-#pragma unroll
-    for (int p = 0; p < 8; p++) {
-        if (p < left) {
-            at[p] = static_cast<unsigned char>(out[p]);
-        }
-    }
-}
-
 /* One row of the tile, in the form in which it is added: floats, or for the separable kernel already filtered
- * across, or words of four neighbouring bytes. */
-template <class T, int Edge, conv_math Math> struct conv_row {
-    using shape = conv_shape<T, Edge>;
+ * across. */
+template <int Edge, conv_math Math> struct conv_row {
+    using shape = conv_shape<Edge>;
     float x[shape::pixels + 2 * shape::radius];
 
     __device__ conv_row()
     {
     }
-    __device__ conv_row(const T *row, int lane, const conv_weights<Edge, Math> &weights)
+    __device__ conv_row(const float *row, int lane, const conv_weights<Edge, Math> &weights)
     {
         conv_window<shape::radius>(x, row, lane);
         across(weights);
@@ -255,51 +186,6 @@ template <class T, int Edge, conv_math Math> struct conv_row {
         }
     }
 };
-template <int Edge> struct conv_row<unsigned char, Edge, conv_math::integers> {
-    using shape = conv_shape<unsigned char, Edge>;
-    static constexpr int words = conv_weights<Edge, conv_math::integers>::words;
-    unsigned x[words][shape::pixels];
-
-    __device__ conv_row(const unsigned char *row, int lane, const conv_weights<Edge, conv_math::integers> &)
-    {
-        unsigned w[4];
-        conv_bytes(w, row, lane);
-#pragma unroll
-        for (int j = 0; j < words; j++) {
-#pragma unroll
-            for (int p = 0; p < shape::pixels; p++) {
-                const int byte = 4 - shape::radius + p + 4 * j; /* past the window the weights are 0 */
-                const unsigned low = w[byte / 4 < 3 ? byte / 4 : 3],
-                               high = w[byte / 4 < 2 ? byte / 4 + 1 : 3];
-                x[j][p] = byte % 4 == 0 ? low : __funnelshift_r(low, high, 8 * (byte % 4));
-            }
-        }
-    }
-    __device__ void add(int (&sum)[shape::pixels], int ky,
-                        const conv_weights<Edge, conv_math::integers> &weights) const
-    {
-#pragma unroll
-        for (int p = 0; p < shape::pixels; p++) {
-            int s = ky == 0 ? 0 : sum[p];
-#pragma unroll
-            for (int j = 0; j < words; j++) {
-                asm("dp4a.u32.s32 %0, %1, %2, %0;" : "+r"(s) : "r"(x[j][p]), "r"(weights.w[ky * words + j]));
-            }
-            sum[p] = s;
-        }
-    }
-};
-
-__device__ inline void conv_store(unsigned char *at, const int (&sum)[8], bool whole, int left, float scale)
-{
-    float wide[8];
-#pragma unroll
-    for (int p = 0; p < 8; p++) {
-        wide[p] = static_cast<float>(sum[p]); /* exact: below 2^24 */
-    }
-    conv_store(at, wide, whole, left, scale);
-}
-
 /* Does the border rule have a say in this tile? Then it is applied, and all threads see it. */
 template <class Shape, class T>
 __device__ inline void conv_fix_border(T *tile, const conv_job &job, int row, int column, bool zeros_came)
@@ -313,12 +199,11 @@ __device__ inline void conv_fix_border(T *tile, const conv_job &job, int row, in
 }
 
 /* A warp's rows of the block whose output starts at (out, strip), from a tile that is complete. */
-template <class T, int Edge, conv_math Math, int Warps>
-__device__ inline void conv_compute(const T *tile, const conv_job &job,
+template <int Edge, conv_math Math, int Warps>
+__device__ inline void conv_compute(const float *tile, const conv_job &job,
                                     const conv_weights<Edge, Math> &weights, int out, int strip)
 {
-    using shape = conv_shape<T, Edge>;
-    using sum_type = std::conditional_t<Math == conv_math::integers, int, float>;
+    using shape = conv_shape<Edge>;
     constexpr int rows_each = shape::rows / Warps;
     const int lane = threadIdx.x % 32, own = static_cast<int>(threadIdx.x) / 32 * rows_each;
     const int rows_left = job.dst_rows - out - own, left = job.columns - strip - lane * shape::pixels;
@@ -326,11 +211,11 @@ __device__ inline void conv_compute(const T *tile, const conv_job &job,
     if (rows_left <= 0 || left <= 0) {
         return;
     }
-    T *at = static_cast<T *>(job.dst) + (out + own) * job.dst_pitch + strip + lane * shape::pixels;
-    sum_type sum[rows_each][shape::pixels];
+    float *at = static_cast<float *>(job.dst) + (out + own) * job.dst_pitch + strip + lane * shape::pixels;
+    float sum[rows_each][shape::pixels];
 #pragma unroll
     for (int i = 0; i < rows_each + 2 * shape::radius; i++) {
-        const conv_row<T, Edge, Math> here(tile + (own + i) * shape::columns, lane, weights);
+        const conv_row<Edge, Math> here(tile + (own + i) * shape::columns, lane, weights);
 #pragma unroll
         for (int o = 0; o < rows_each; o++) {
             if (i - o >= 0 && i - o < Edge) {
@@ -340,23 +225,23 @@ __device__ inline void conv_compute(const T *tile, const conv_job &job,
         const int done = i - 2 * shape::radius;
         if (done >= 0) {
             if (done < rows_left) {
-                conv_store(at, sum[done], whole, left, job.scale);
+                conv_store(at, sum[done], whole, left);
             }
             at += job.dst_pitch;
         }
     }
 }
 
-template <mechanism M, class T, int Edge, conv_math Math>
-__global__ void __launch_bounds__(32 * conv_warps<M, T, Edge, Math>)
+template <mechanism M, int Edge, conv_math Math>
+__global__ void __launch_bounds__(32 * conv_warps<M, Edge, Math>)
     conv2d(const __grid_constant__ conv_job job, const __grid_constant__ conv_weights<Edge, Math> weights,
            const __grid_constant__ CUtensorMap map)
 {
     if constexpr (device::compiles(M)) {
-        using shape = conv_shape<T, Edge>;
-        constexpr int warps = conv_warps<M, T, Edge, Math>;
+        using shape = conv_shape<Edge>;
+        constexpr int warps = conv_warps<M, Edge, Math>;
         using ring_type =
-            device::tile_ring<M, 1, T, shape::tile_rows, shape::columns, device::block_scope<32 * warps>>;
+            device::tile_ring<M, 1, float, shape::tile_rows, shape::columns, device::block_scope<32 * warps>>;
         extern __shared__ __align__(128) unsigned char shared[];
         ring_type ring(*reinterpret_cast<typename ring_type::storage *>(shared));
         after_previous();
@@ -365,15 +250,15 @@ __global__ void __launch_bounds__(32 * conv_warps<M, T, Edge, Math>)
         const int row = out + job.dst_first - job.src_first - shape::radius; /* of the source plane */
         const int column = strip - shape::pad;
         if constexpr (M == mechanism::tma) {
-            ring.fill_box(&map, {column / shape::map_pixels, row});
+            ring.fill_box(&map, {column, row});
         } else {
-            ring.fill({static_cast<const T *>(job.src), job.src_pitch, job.src_rows, job.columns, nullptr},
-                      row, column);
+            ring.fill(
+                {static_cast<const float *>(job.src), job.src_pitch, job.src_rows, job.columns, nullptr}, row,
+                column);
         }
-        T *const tile = &ring.wait()[0][0];
-        /* Zeros come with the copy, except where the tensor unit brings bytes eight at a time. */
-        conv_fix_border<shape>(tile, job, row, column, M != mechanism::tma || shape::map_pixels == 1);
-        conv_compute<T, Edge, Math, warps>(tile, job, weights, out, strip);
+        float *const tile = &ring.wait()[0][0];
+        conv_fix_border<shape>(tile, job, row, column, true);
+        conv_compute<Edge, Math, warps>(tile, job, weights, out, strip);
     }
 }
 

@@ -17,9 +17,9 @@ constexpr int cluster_size = 4;
 constexpr int warps = 4, threads = 32 * warps;
 
 template <int Edge>
-using own_ring = device::tile_ring<mechanism::bulk, 1, float, conv_shape<float, Edge>::tile_rows,
-                                   conv_shape<float, Edge>::strip, device::block_scope<threads>,
-                                   conv_shape<float, Edge>::columns>;
+using own_ring =
+    device::tile_ring<mechanism::bulk, 1, float, conv_shape<Edge>::tile_rows, conv_shape<Edge>::strip,
+                      device::block_scope<threads>, conv_shape<Edge>::columns>;
 
 /* The ring's rows hold the block's own columns and then eight more: the right halo, and the next row's left one. Row 0
  * has its left halo before the ring. */
@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(threads)
                 const __grid_constant__ conv_weights<Edge, conv_math::floats> weights)
 {
     if constexpr (device::have_bulk) {
-        using shape = conv_shape<float, Edge>;
+        using shape = conv_shape<Edge>;
         extern __shared__ __align__(128) unsigned char shared[];
         auto &storage = *reinterpret_cast<cluster_storage<Edge> *>(shared);
         __shared__ device::mbarrier halo;
@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(threads)
         __syncthreads();
         if (strip < job.columns) { /* the last cluster may reach beyond the image */
             conv_fix_border<shape>(tile, job, row, strip - shape::pad, true);
-            conv_compute<float, Edge, conv_math::floats, warps>(tile, job, weights, out, strip);
+            conv_compute<Edge, conv_math::floats, warps>(tile, job, weights, out, strip);
         }
         device::
             cluster_sync(); /* nobody leaves while a neighbour still reads from, or writes to, its memory */

@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(direct_shape::threads)
     float sum[shape::rows_each][shape::pixels];
 #pragma unroll
     for (int i = 0; i < reads; i++) {
-        conv_row<float, Edge, Math> here;
+        conv_row<Edge, Math> here;
         direct_window<radius>(here.x, own[i], outer[i], lane);
         here.across(weights);
 #pragma unroll
@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(direct_shape::threads)
         const int done = i - 2 * radius;
         if (done >= 0) {
             if (out + done < job.dst_rows) {
-                conv_store(at, sum[done], whole, left, job.scale);
+                conv_store(at, sum[done], whole, left);
             }
             at += job.dst_pitch;
         }

@@ -68,13 +68,16 @@ hr_status hr_kernel_scale(const hr_kernel_scale_args *args, hr_mechanism mechani
                           hr_error *error);
 
 /*
- * 2-D correlation of one channel, f32 or u8, kernel 3×3, 5×5 or 7×7, accumulated in f32 (u8 rounds to nearest
- * even and saturates). The source holds rows src_first … src_first + src_rows − 1 of an image of image_rows ×
- * columns; output rows dst_first … dst_first + dst_rows − 1 are written, and the source must hold what they
- * reach, as far as the image has it. With `separable`, weights holds the column factor (edge values), then
- * the row factor. Mechanisms: sync (any alignment), ldgsts, group, barrier, bulk, tma (source base and pitch
- * 16-byte multiples), stas and cluster (halo exchange between blocks; f32, zero border or any, not
- * separable).
+ * 2-D correlation of one channel, f32 or u8, kernel 3×3, 5×5 or 7×7. f32 is accumulated in f32. For u8 the weights
+ * (of a separable kernel, their products) are taken as multiples of a power of two, exactly where 22 bits do, else each
+ * rounded to 2^-23 of the largest; their sum is exact but for two roundings to f32, and then goes to nearest even and
+ * saturates. Before that it is within 2^-22 · the largest weight · the sum of the pixels of the true one; where weights
+ * are exact and sums have 24 bits, it is exact. The source holds rows src_first … src_first + src_rows − 1 of an image
+ * of image_rows × columns; output rows dst_first … dst_first + dst_rows − 1 are written, and the source must hold what
+ * they reach, as far as the image has it. With `separable`, weights holds the column factor (edge values), then the row
+ * factor. Mechanisms: sync (any alignment), ldgsts, group, barrier, bulk, tma (source base and pitch 16-byte multiples;
+ * separable f32: of these sync, ldgsts, tma), stas and cluster (halo exchange between blocks; f32, not separable).
+ * HR_E_INVALID also for weights of u8 that are not finite.
  */
 typedef struct hr_kernel_conv2d_args {
     hr_dtype dtype;
