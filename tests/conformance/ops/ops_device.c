@@ -369,6 +369,32 @@ static void conv2d(bench *b)
     }
 }
 
+/* Filters of bytes that a device may make in another order, and one that it may not; with ties to round and sums to cut off. */
+static void conv2d_of_bytes(bench *b)
+{
+    static const hr_shape shapes[][2] = {IMAGE(37, 129), IMAGE(200, 515), IMAGE(64, 1040)};
+    static const char *const kinds[] = {"means", "quarters", "thirds"};
+    for (uint32_t edge = 3; edge <= 7; edge += 2) {
+        for (int kind = 0; kind < 3; kind++) {
+            char what[96];
+            job j;
+            memset(&j, 0, sizeof j);
+            j.op = hr_op_find("conv2d");
+            j.dtype = HR_U8;
+            hr_conv2d_params *p = &j.params.conv2d;
+            p->rows = p->columns = edge;
+            p->border = (hr_border)kind;
+            for (uint32_t i = 0; i < edge * edge; i++) {
+                p->weight[i] = kind == 0   ? 1.0 / (edge * edge)
+                               : kind == 1 ? ((int)(i * 7 % 9) - 3) / 4.0
+                                           : ((int)(i * 7 % 9) - 3) / 3.0;
+            }
+            snprintf(what, sizeof what, "conv2d of bytes, %ux%u, %s", edge, edge, kinds[kind]);
+            try_shapes(b, what, j, shapes, b->quick ? 1 : 3);
+        }
+    }
+}
+
 static void matmul(bench *b)
 {
 #define PRODUCT(m, k, n) \
@@ -408,6 +434,7 @@ static void run_all(bench *b)
     convert(b);
     normalize(b);
     conv2d(b);
+    conv2d_of_bytes(b);
     matmul(b);
 }
 
