@@ -95,10 +95,11 @@ static void a_rate_that_hardly_moved_leaves_the_file_alone(void **state)
 static void a_bad_file_counts_as_empty(void **state)
 {
     (void)state;
+    static const char without_numbers[] =
+        "headrace-costs 1\ndevice Some GPU | 1.2 | x:0\nh2d\nh2d x y\nrate\nrate a\n"
+        "rate b -3\nduplex\nduplex 5\nduplex -1 4";
     static const char *const texts[] = {"", "headrace-costs 2\ndevice Some GPU | 1.2 | x:0\nrate a 5\n",
-                                        "\xff\xfe\x00garbage",
-                                        "headrace-costs 1\ndevice Some GPU | 1.2 | x:0\nh2d\nh2d x "
-                                        "y\nrate\nrate a\nrate b -3\nduplex\nduplex 5\nduplex -1 4"};
+                                        "\xff\xfe\x00garbage", without_numbers};
     hr_device_info info = info_of("x:0");
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         FILE *file = fopen(path, "w");
