@@ -110,11 +110,6 @@ bool fits(const hr_kernel_conv2d_args *a, const chip &c, hr_mechanism m, CUtenso
     if (!chip_has(c, m, reason)) {
         return false;
     }
-    if (a->separable && a->dtype == HR_F32 && m != HR_MECHANISM_SYNC && m != HR_MECHANISM_LDGSTS &&
-        m != HR_MECHANISM_TMA) {
-        std::snprintf(reason, sizeof reason, "a separable kernel of f32 runs by sync, ldgsts and tma");
-        return false;
-    }
     if ((m == HR_MECHANISM_STAS || m == HR_MECHANISM_CLUSTER) && (a->dtype != HR_F32 || a->separable)) {
         std::snprintf(reason, sizeof reason,
                       "the exchange of halos is done for f32 kernels that are not separable");

@@ -23,7 +23,6 @@ struct conv_plan {
 
 hr_status conv2d_f32(const conv_plan &, unsigned edge, hr_mechanism, cudaStream_t, hr_error *);
 hr_status conv2d_bytes(const conv_plan &, unsigned edge, hr_mechanism, cudaStream_t, hr_error *);
-/* By sync, ldgsts and tma alone, to keep the build short. */
 hr_status conv2d_separable(const conv_plan &, unsigned edge, hr_mechanism, cudaStream_t, hr_error *);
 
 /* By stas and cluster: halos exchanged between the blocks of a cluster; f32, not separable. */
@@ -57,21 +56,15 @@ hr_status conv2d_start(const conv_plan &plan, cudaStream_t stream, hr_error *err
 template <int Edge, conv_math Math>
 hr_status conv2d_by(const conv_plan &plan, hr_mechanism m, cudaStream_t stream, hr_error *error)
 {
-    if constexpr (Math == conv_math::floats) {
-        switch (m) {
-        case HR_MECHANISM_GROUP:
-            return conv2d_start<mechanism::group, Edge, Math>(plan, stream, error);
-        case HR_MECHANISM_BARRIER:
-            return conv2d_start<mechanism::barrier, Edge, Math>(plan, stream, error);
-        case HR_MECHANISM_BULK:
-            return conv2d_start<mechanism::bulk, Edge, Math>(plan, stream, error);
-        default:
-            break;
-        }
-    }
     switch (m) {
     case HR_MECHANISM_LDGSTS:
         return conv2d_start<mechanism::ldgsts, Edge, Math>(plan, stream, error);
+    case HR_MECHANISM_GROUP:
+        return conv2d_start<mechanism::group, Edge, Math>(plan, stream, error);
+    case HR_MECHANISM_BARRIER:
+        return conv2d_start<mechanism::barrier, Edge, Math>(plan, stream, error);
+    case HR_MECHANISM_BULK:
+        return conv2d_start<mechanism::bulk, Edge, Math>(plan, stream, error);
     case HR_MECHANISM_TMA:
         return conv2d_start<mechanism::tma, Edge, Math>(plan, stream, error);
     default:

@@ -75,8 +75,8 @@ hr_status hr_kernel_scale(const hr_kernel_scale_args *args, hr_mechanism mechani
  * are exact and sums have 24 bits, it is exact. The source holds rows src_first … src_first + src_rows − 1 of an image
  * of image_rows × columns; output rows dst_first … dst_first + dst_rows − 1 are written, and the source must hold what
  * they reach, as far as the image has it. With `separable`, weights holds the column factor (edge values), then the row
- * factor. Mechanisms: sync (any alignment), ldgsts, group, barrier, bulk, tma (source base and pitch 16-byte multiples;
- * separable f32: of these sync, ldgsts, tma), stas and cluster (halo exchange between blocks; f32, not separable).
+ * factor. Mechanisms: sync (any alignment), ldgsts, group, barrier, bulk, tma (source base and pitch 16-byte multiples),
+ * stas and cluster (halo exchange between blocks; f32, not separable).
  * HR_E_INVALID also for weights of u8 that are not finite.
  */
 typedef struct hr_kernel_conv2d_args {
