@@ -327,6 +327,28 @@ static void test_absent_devices_say_why(void **state)
     assert_ok(hr_runtime_close(&runtime, problem));
 }
 
+static void test_old_devices_are_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(hr_double_reset(), 0);
+    hr_runtime *runtime;
+    hr_runtime_options options = HR_RUNTIME_OPTIONS_INIT;
+    options.module_path = HR_DOUBLE_MODULES;
+    assert_ok(hr_runtime_open(&options, &runtime, problem));
+    hr_device *device = NULL;
+    hr_error error = HR_ERROR_INIT;
+    hr_double_set_capability(75);
+    assert_int_equal(hr_device_open(runtime, "cuda:0", &device, &error), HR_E_UNSUPPORTED);
+    assert_null(device);
+    assert_non_null(strstr(error.text, "7.5"));
+    assert_non_null(strstr(error.text, "8.0"));
+    hr_double_set_capability(80);
+    assert_ok(hr_device_open(runtime, "cuda:0", &device, problem));
+    assert_ok(hr_device_close(&device, problem));
+    assert_ok(hr_runtime_close(&runtime, problem));
+    assert_int_equal(hr_double_reset(), 0);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, fixture_open, fixture_close)
@@ -342,6 +364,7 @@ int main(void)
         cmocka_unit_test(test_each_call_fails_once),
         cmocka_unit_test(test_each_call_loses_the_device),
         cmocka_unit_test(test_absent_devices_say_why),
+        cmocka_unit_test(test_old_devices_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

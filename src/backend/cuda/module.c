@@ -165,6 +165,25 @@ static hr_status furnish(hr_bdevice *device, hr_error *error)
     return status;
 }
 
+/* Older devices have no code here, and every launch would fail. */
+static hr_status check_generation(int ordinal, hr_error *error)
+{
+    int major = 0;
+    int minor = 0;
+    hr_status status =
+        hr_cuda_check(NULL, cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, ordinal), error,
+                      "device cuda:%d: its compute capability", ordinal);
+    if (status != HR_OK || major >= 8) {
+        return status;
+    }
+    if (cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, ordinal) != cudaSuccess) {
+        (void)cudaGetLastError();
+    }
+    return hr_fail(error, HR_E_UNSUPPORTED,
+                   "device cuda:%d: compute capability %d.%d, Headrace needs 8.0 or newer", ordinal, major,
+                   minor);
+}
+
 static const hr_device_ops the_ops;
 
 hr_status hr_cuda_device_open(const char *rest, hr_bdevice **device, const hr_device_ops **ops,
@@ -182,6 +201,10 @@ hr_status hr_cuda_device_open(const char *rest, hr_bdevice **device, const hr_de
     if ((uint32_t)ordinal >= count) {
         return hr_fail(error, HR_E_NOT_FOUND, "device cuda:%d: there are %" PRIu32 ", from cuda:0", ordinal,
                        count);
+    }
+    status = check_generation(ordinal, error);
+    if (status != HR_OK) {
+        return status;
     }
     const hr_cuda_driver *driver = hr_cuda_driver_get(error);
     if (driver == NULL) {

@@ -53,6 +53,9 @@ HR_DOUBLE_API void hr_double_set_delay_us(unsigned us);
 HR_DOUBLE_API void hr_double_set_reads_pageable(bool reads);
 HR_DOUBLE_API void hr_double_set_host_pointers(bool same);
 
+/* Of every device opened from now on: 90 (the start) is compute capability 9.0. */
+HR_DOUBLE_API void hr_double_set_capability(int capability);
+
 /* Runs fn(copy of argument) in the stream's order: what a kernel is. */
 HR_DOUBLE_API cudaError_t hr_double_launch(cudaStream_t stream, void (*fn)(void *argument),
                                            const void *argument, size_t bytes);

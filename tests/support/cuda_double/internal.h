@@ -86,6 +86,7 @@ typedef struct double_state {
     uint64_t pinned_limit, device_limit;
     unsigned delay_us;
     bool reads_pageable, host_pointers;
+    int capability; /* ten times the compute capability */
     unsigned fail_work_in;
     int fail_work_code;
     uint64_t default_stream_calls, pageable_calls, blocking_streams, device_waits;

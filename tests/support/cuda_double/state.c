@@ -9,7 +9,8 @@
 double_state the_double = {.lock = PTHREAD_MUTEX_INITIALIZER,
                            .changed = PTHREAD_COND_INITIALIZER,
                            .devices = -1,
-                           .host_pointers = true};
+                           .host_pointers = true,
+                           .capability = 90};
 
 #define MAX_NAMES 160
 #define MAX_PLANS 16
@@ -244,6 +245,13 @@ void hr_double_set_host_pointers(bool same)
     pthread_mutex_unlock(&the_double.lock);
 }
 
+void hr_double_set_capability(int capability)
+{
+    pthread_mutex_lock(&the_double.lock);
+    the_double.capability = capability;
+    pthread_mutex_unlock(&the_double.lock);
+}
+
 unsigned hr_double_reset(void)
 {
     unsigned left = 0;
@@ -274,6 +282,7 @@ unsigned hr_double_reset(void)
     the_double.fail_work_in = 0;
     the_double.reads_pageable = false;
     the_double.host_pointers = true;
+    the_double.capability = 90;
     the_double.default_stream_calls = 0;
     the_double.pageable_calls = 0;
     the_double.blocking_streams = 0;
@@ -383,10 +392,10 @@ HR_DOUBLE_API cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr
         *value = 32;
         break;
     case cudaDevAttrComputeCapabilityMajor:
-        *value = 9;
+        *value = the_double.capability / 10;
         break;
     case cudaDevAttrComputeCapabilityMinor:
-        *value = 0;
+        *value = the_double.capability % 10;
         break;
     case cudaDevAttrPageableMemoryAccess:
         *value = the_double.reads_pageable;
