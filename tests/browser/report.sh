@@ -46,11 +46,15 @@ expect 'nothing found would make it shorter'
 expect '>No findings<'
 [ "$(grep -o '<canvas' "$work/dom.html" | wc -l)" = 1 ] || { echo "a clean run has one timeline"; exit 1; }
 
-# The canvas is painted, in the light and in the dark: a page of one colour would mean an empty timeline.
-sed 's#</body>#<script>addEventListener("load",()=>{document.querySelector(".finding button").click();setTimeout(()=>{const c=document.querySelector("canvas"),d=c.getContext("2d").getImageData(0,0,c.width,c.height).data,s=new Set();for(let i=0;i<d.length;i+=4)s.add(d[i]<<16|d[i+1]<<8|d[i+2]);document.title="colours "+s.size;},800);});</script></body>#' \
+# The canvas is painted, in the light and in the dark: a page of one colour would mean an empty timeline. The browser's time is
+# virtual and may run out before it has drawn a frame, so the page looks again and again, and is opened up to three times.
+sed 's#</body>#<script>addEventListener("load",()=>{document.querySelector(".finding button").click();let left=30;const look=()=>{const c=document.querySelector("canvas"),d=c.getContext("2d").getImageData(0,0,c.width,c.height).data,s=new Set();for(let i=0;i<d.length;i+=4)s.add(d[i]<<16|d[i+1]<<8|d[i+2]);document.title="colours "+s.size;if(s.size<=4\&\&left-->0)setTimeout(look,100);};setTimeout(look,800);});</script></body>#' \
     "$work/found.html" >"$work/painted.html"
-open_report "$work/painted.html"
-colours=$(sed -n 's/.*<title>colours \([0-9]*\).*/\1/p' "$work/dom.html")
+for _ in 1 2 3; do
+    open_report "$work/painted.html"
+    colours=$(sed -n 's/.*<title>colours \([0-9]*\).*/\1/p' "$work/dom.html")
+    [ "${colours:-0}" -le 4 ] || break
+done
 [ "${colours:-0}" -gt 4 ] || { echo "the timeline has ${colours:-no} colours"; exit 1; }
 expect 'aria-pressed="true"'
 echo "the report draws: $colours colours"

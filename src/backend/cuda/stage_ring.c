@@ -154,25 +154,26 @@ void hr_stage_ring_close(hr_cuda_stager *stager, hr_stage_ring *ring)
 }
 
 /*
- * Has the device done with the slot? Also when it is lost: it will not come back to it. A query that fails
- * for another reason proves nothing, so the event is waited for; when that fails too, nobody can tell what is
- * still running.
+ * HR_OK: the device has done with the slot. HR_PENDING: not yet. HR_E_DEVICE_LOST: it will not come back to it, and what is in
+ * the slot means nothing. A query that fails for another reason proves nothing, so the event is waited for; when that fails too,
+ * nobody can tell what is still running, and the device counts as lost.
  */
-static bool device_is_done(hr_bdevice *device, cudaEvent_t busy)
+static hr_status ask_device(hr_bdevice *device, cudaEvent_t busy)
 {
     hr_cuda_scope scope;
     hr_cuda_enter_anyway(device, &scope);
     hr_status status = hr_cuda_check(device, cudaEventQuery(busy), NULL, "staging: a slot's event");
     if (status != HR_OK && status != HR_PENDING && status != HR_E_DEVICE_LOST) {
         cudaError_t code = cudaEventSynchronize(busy);
+        status = HR_OK;
         if (code != cudaSuccess) {
             hr_cuda_ignore(device, code);
             hr_cuda_lose(device, code, "staging: the state of a slot cannot be told");
+            status = HR_E_DEVICE_LOST;
         }
-        status = HR_OK;
     }
     hr_cuda_leave(&scope);
-    return status != HR_PENDING;
+    return status;
 }
 
 /*
@@ -235,18 +236,23 @@ bool hr_stage_ring_poll(hr_cuda_stager *stager, bool *any)
         cudaEvent_t busy = slot->busy;
         uint64_t uses = slot->uses;
         pthread_mutex_unlock(&stager->lock);
-        bool done = device_is_done(device, busy);
+        hr_status status = ask_device(device, busy);
         pthread_mutex_lock(&stager->lock);
         if (slot->uses != uses || slot->state != HR_SLOT_ON_DEVICE) {
             *any = true; /* taken by somebody in between */
             continue;
         }
-        if (!done) {
+        if (status == HR_PENDING) {
             *any = true;
             continue;
         }
         moved = true;
-        if (slot->owner != NULL && hr_stage_is_small(slot)) {
+        if (slot->owner != NULL && status == HR_E_DEVICE_LOST) {
+            /* The copy fails, and nothing is put where it should have gone: the device may still be writing here. */
+            slot->owner->outstanding--;
+            slot->owner = NULL;
+            slot->state = HR_SLOT_FREE;
+        } else if (slot->owner != NULL && hr_stage_is_small(slot)) {
             slot->state = HR_SLOT_DRAINING;
             pthread_mutex_unlock(&stager->lock);
             hr_stage_drain(slot);
