@@ -145,6 +145,26 @@ static void test_device_lost_while_work_is_deferred(void **state)
     assert_ok(hr_event_close(&event, problem));
 }
 
+/* What lies in a slot of the staging when its device is lost is no result. */
+static void test_a_lost_device_leaves_the_destination_alone(void **state)
+{
+    fixture *f = *state;
+    hr_error error = HR_ERROR_INIT;
+    /* The slots have been used: they hold what the destination must not get. */
+    assert_ok(hr_copy_to_device(f->stream, f->there, f->pageable, f->bytes, problem));
+    assert_ok(hr_copy_to_host(f->stream, f->pageable_back, f->there, f->bytes, problem));
+    assert_ok(hr_stream_wait(f->stream, problem));
+    memset(f->pageable_back, 0xEE, f->bytes);
+    hr_double_set_delay_us(500);
+    hr_double_fail_work(1, cudaErrorIllegalAddress);
+    hr_status status = hr_copy_to_host(f->stream, f->pageable_back, f->there, f->bytes, &error);
+    assert_true(status == HR_OK || status == HR_E_DEVICE_LOST);
+    assert_int_equal(hr_stream_wait(f->stream, &error), HR_E_DEVICE_LOST);
+    for (uint64_t i = 0; i < f->bytes; i++) {
+        assert_int_equal(f->pageable_back[i], 0xEE);
+    }
+}
+
 /* A failure behind the caller's back that does not stick: the stream has failed, the device lives. */
 static void test_failed_staging_fails_its_stream_only(void **state)
 {
@@ -360,6 +380,7 @@ int main(void)
         T(test_low_device_limit_gives_a_smaller_pool),
         T(test_lost_device_reaches_every_waiter),
         T(test_device_lost_while_work_is_deferred),
+        T(test_a_lost_device_leaves_the_destination_alone),
         T(test_failed_staging_fails_its_stream_only),
         cmocka_unit_test(test_each_call_fails_once),
         cmocka_unit_test(test_each_call_loses_the_device),
