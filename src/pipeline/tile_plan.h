@@ -24,11 +24,12 @@ typedef struct hr_tile_problem {
     uint64_t memory_bytes;              /* of the device */
     bool in_row_order;                  /* C must leave in order of rows: whole rows, top down */
     double h2d_bytes_per_s, d2h_bytes_per_s, flops_per_s, launch_s;
-    uint32_t
-        units; /* that work at a block of C each, so that a step takes whole rounds of blocks; 0: it takes no rounds */
+    /* That work at a block of C each, so that a step takes whole rounds of blocks; 0: it takes no rounds. */
+    uint32_t units;
 } hr_tile_problem;
 
-/* What one unit of a GPU makes of C at a time, in Headrace's kernels. */
+/* What one unit of a GPU makes of C at a time, in Headrace's products of bf16 and on the multiply-add units. The product of f32 in
+ * three parts makes 192 × 128, which is not counted yet (docs/decisions/0044). */
 #define HR_TILE_BLOCK_ROWS    128
 #define HR_TILE_BLOCK_COLUMNS 256
 
