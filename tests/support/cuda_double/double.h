@@ -49,6 +49,9 @@ HR_DOUBLE_API void hr_double_set_pinned_limit(uint64_t bytes);
 HR_DOUBLE_API void hr_double_set_device_limit(uint64_t bytes);
 /* Each operation that a stream runs takes so much longer. */
 HR_DOUBLE_API void hr_double_set_delay_us(unsigned us);
+/* While held, streams run no operation, whatever time passes: what is queued stays queued. */
+HR_DOUBLE_API void hr_double_hold(void);
+HR_DOUBLE_API void hr_double_let_go(void);
 /* 0 or 1, of every device opened from now on. */
 HR_DOUBLE_API void hr_double_set_reads_pageable(bool reads);
 HR_DOUBLE_API void hr_double_set_host_pointers(bool same);

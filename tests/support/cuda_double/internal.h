@@ -85,6 +85,7 @@ typedef struct double_state {
     bool peer_enabled[DOUBLE_MAX_DEVICES][DOUBLE_MAX_DEVICES];
     uint64_t pinned_limit, device_limit;
     unsigned delay_us;
+    bool held;
     bool reads_pageable, host_pointers;
     int capability; /* ten times the compute capability */
     unsigned fail_work_in;

@@ -231,6 +231,24 @@ void hr_double_set_delay_us(unsigned us)
     pthread_mutex_unlock(&the_double.lock);
 }
 
+static void set_held(bool held)
+{
+    pthread_mutex_lock(&the_double.lock);
+    the_double.held = held;
+    pthread_cond_broadcast(&the_double.changed);
+    pthread_mutex_unlock(&the_double.lock);
+}
+
+void hr_double_hold(void)
+{
+    set_held(true);
+}
+
+void hr_double_let_go(void)
+{
+    set_held(false);
+}
+
 void hr_double_set_reads_pageable(bool reads)
 {
     pthread_mutex_lock(&the_double.lock);
@@ -279,6 +297,7 @@ unsigned hr_double_reset(void)
     the_double.pinned_limit = 0;
     the_double.device_limit = 0;
     the_double.delay_us = 0;
+    the_double.held = false;
     the_double.fail_work_in = 0;
     the_double.reads_pageable = false;
     the_double.host_pointers = true;

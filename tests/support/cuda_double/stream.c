@@ -35,23 +35,29 @@ static void free_work(work *one)
 /* Locked, unlocked while the work itself runs. */
 static void run_one(struct CUstream_st *stream, work *one)
 {
+    const int *dead = &the_double.dead[stream->device];
     if (one->kind == WORK_WAIT) {
-        while (one->event->done < one->generation && the_double.dead[stream->device] == 0) {
+        const int *other_dead = &the_double.dead[one->event->device];
+        while (one->event->done < one->generation && *dead == 0 && *other_dead == 0) {
             pthread_cond_wait(&the_double.changed, &the_double.lock);
         }
         return;
     }
     if (one->kind == WORK_RECORD) {
-        if (one->event->done < one->generation) {
+        /* Behind work that a death took away, no event is ever done. */
+        if (*dead == 0 && one->event->done < one->generation) {
             one->event->done = one->generation;
             one->event->done_ns = now_ns();
         }
         return;
     }
+    while (the_double.held && *dead == 0) {
+        pthread_cond_wait(&the_double.changed, &the_double.lock);
+    }
     if (the_double.fail_work_in > 0 && --the_double.fail_work_in == 0) {
         double_kill_device(stream->device, the_double.fail_work_code);
     }
-    if (the_double.dead[stream->device] != 0) {
+    if (*dead != 0) {
         return;
     }
     unsigned delay = the_double.delay_us;
@@ -410,7 +416,10 @@ HR_DOUBLE_API cudaError_t cudaEventQuery(cudaEvent_t event)
 {
     ENTER();
     pthread_mutex_lock(&the_double.lock);
-    cudaError_t code = event->done == event->asked ? cudaSuccess : cudaErrorNotReady;
+    /* Asked again under the lock: the device may have died since the call was entered. */
+    cudaError_t code = the_double.dead[event->device] ? (cudaError_t)the_double.dead[event->device]
+                       : event->done == event->asked  ? cudaSuccess
+                                                      : cudaErrorNotReady;
     pthread_mutex_unlock(&the_double.lock);
     return double_answer(code);
 }
