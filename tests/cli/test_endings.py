@@ -16,6 +16,13 @@ from support import CommandTest, HEADRACE
 SLOW = ["--device", "cpu:discrete,h2d=8M,d2h=8M", "--chunk", "256K"]
 
 
+def catches(pid, number):
+    """Has the process a handler for the signal?"""
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        caught = next(line for line in file if line.startswith("SigCgt"))
+    return int(caught.split()[1], 16) >> (number - 1) & 1 == 1
+
+
 class Endings(CommandTest):
     def setUp(self):
         super().setUp()
@@ -32,7 +39,11 @@ class Endings(CommandTest):
     def start_slow(self, **options):
         process = self.start("run", "copy", "--in", "a.npy", "--out", "out.npy", *SLOW, stderr=subprocess.PIPE, **options)
         self.addCleanup(process.stderr.close)
-        time.sleep(1.5)
+        # However long the machine takes to start it: it is under way once it minds signals.
+        until = time.monotonic() + 60
+        while not catches(process.pid, signal.SIGINT) and time.monotonic() < until:
+            time.sleep(0.05)
+        time.sleep(0.5)
         self.assertIsNone(process.poll(), "the run ended before it could be interrupted")
         return process
 
