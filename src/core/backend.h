@@ -16,7 +16,7 @@
 #include <headrace/op.h>
 #include <headrace/stream.h>
 
-#define HR_BACKEND_ABI 1u
+#define HR_BACKEND_ABI 2u
 
 /* Opaque here, each backend defines its own and casts once, at its own door. */
 typedef struct hr_bdevice hr_bdevice;
@@ -124,6 +124,11 @@ typedef struct hr_device_ops {
     /* The device's own launcher of a built-in op, or null: then the op's own for this kind of device is used.
      */
     hr_launch_fn (*find_launcher)(hr_bdevice *device, const char *op_name);
+    /*
+     * Optional: how many rows and columns of the result one compute unit makes at a time in the device's own matmul of operands of
+     * the dtype. Tiles of a larger product are cut at multiples of these, to fill whole rounds of the units.
+     */
+    void (*product_block)(hr_bdevice *device, hr_dtype dtype, uint32_t *rows, uint32_t *columns);
 } hr_device_ops;
 
 typedef struct hr_backend {

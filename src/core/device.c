@@ -142,6 +142,18 @@ hr_status hr_device_launcher(hr_device *device, const hr_op *op, hr_launch_fn *f
     return HR_OK;
 }
 
+void hr_device_product_block(hr_device *device, const hr_op *op, hr_dtype dtype, uint32_t *rows,
+                             uint32_t *columns)
+{
+    const hr_device_ops *ops = device->ops;
+    *rows = *columns = 0;
+    /* A launcher of the op's own cuts as it likes. */
+    if (ops->product_block != NULL && ops->find_launcher != NULL &&
+        ops->find_launcher(device->impl, op->name) != NULL) {
+        ops->product_block(device->impl, dtype, rows, columns);
+    }
+}
+
 hr_status hr_device_bench(hr_device *device, const hr_bench_options *options, hr_error *error)
 {
     if (hr_device_forked(device)) {

@@ -26,6 +26,10 @@ HR_CHECKED hr_status hr_stream_launch(hr_stream *stream, hr_launch_fn fn, const 
  * with the reason. */
 HR_CHECKED hr_status hr_device_launcher(hr_device *device, const hr_op *op, hr_launch_fn *fn,
                                         hr_error *error);
+/* Of the device's own launcher of matmul, what hr_device_ops.product_block says; both 0 where it has none, or no such block.
+ */
+void hr_device_product_block(hr_device *device, const hr_op *op, hr_dtype dtype, uint32_t *rows,
+                             uint32_t *columns);
 hr_device *hr_stream_device(hr_stream *stream);
 /* The device's own bench; HR_E_UNSUPPORTED where it has none of that name. */
 HR_CHECKED hr_status hr_device_bench(hr_device *device, const hr_bench_options *options, hr_error *error);

@@ -107,7 +107,8 @@ struct hr_pipeline {
     uint64_t chunk_bytes; /* where the cut does not tell: of a tile of C */
     uint64_t pinned_bytes, device_bytes;
     double setup_s, predicted_s;
-    double flops; /* multiplications and additions of a product */
+    double
+        device_work; /* multiplications and additions of a product on one device, hr_tile_plan_work; a mean of several */
     uint64_t begin_ns;
 };
 

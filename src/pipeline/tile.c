@@ -575,9 +575,6 @@ static hr_status tile_open(hr_pipeline *pipeline, hr_error *error)
         pthread_cond_init(&job->moved, NULL);
     }
     pipeline->width[HR_STAGE_H2D] = pipeline->width[HR_STAGE_COMPUTE] = pipeline->width[HR_STAGE_D2H] = jobs;
-    const hr_shape *c = &pipeline->plan.shape[0];
-    pipeline->flops =
-        2.0 * (double)c->extent[0] * (double)c->extent[1] * (double)pipeline->options.in[0].shape.extent[1];
     share_rows(state, pipeline->plan.shape[0].extent[0]);
     status = open_jobs(pipeline, state, error);
     uint64_t chunks = 0;
@@ -585,6 +582,7 @@ static hr_status tile_open(hr_pipeline *pipeline, hr_error *error)
         uint64_t steps = state->jobs[i].plan.step_count;
         chunks =
             steps > 0 ? hr_max_u64(chunks, tile_chunk(&state->jobs[i], (uint32_t)steps - 1) + 1) : chunks;
+        pipeline->device_work += hr_tile_plan_work(&state->jobs[i].problem, &state->jobs[i].plan) / jobs;
     }
     atomic_store(&pipeline->chunks, chunks);
     const hr_tile_layout *l = &state->jobs[0].plan.layout;

@@ -34,7 +34,9 @@ static void state_problem(tile_job *job)
     p->d2h_bytes_per_s = hr_plan_cost(pipeline, HR_STAGE_D2H).bytes_per_s;
     p->launch_s = hr_plan_cost(pipeline, HR_STAGE_COMPUTE).start_s;
     p->flops_per_s = flops_of(pipeline, &job->info);
-    p->units = job->info.kind == HR_DEVICE_CPU ? 0 : job->info.compute_units;
+    hr_device_product_block(job->device, pipeline->options.op, pipeline->in_dtype[0], &p->unit_rows,
+                            &p->unit_columns);
+    p->units = p->unit_rows > 0 && p->unit_columns > 0 ? job->info.compute_units : 0;
 }
 
 static bool is_pinned(const tile_job *job, const void *data, uint64_t bytes)

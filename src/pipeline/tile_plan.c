@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Tiles are cut at multiples of this, so that their rows begin where vectors do; large ones so that no block of a kernel is
- * cut. */
-#define TILE_GRAIN       UINT64_C(16)
-#define TILE_LARGE       UINT64_C(2048)
-#define TILE_LARGE_GRAIN UINT64_C(256)
+/* Tiles are cut at multiples of this, so that their rows begin where vectors do; those of several blocks of a unit, or of
+ * many steps of k, at multiples of these. */
+#define TILE_GRAIN   UINT64_C(16)
+#define TILE_K_GRAIN UINT64_C(256)
+#define TILE_LARGE   8
 /* No schedule that is tried for its speed has more steps; one that is needed for its small memory may. */
 #define STEPS_TRIED UINT64_C(4096)
 #define STEPS_MOST  UINT64_C(4000000)
@@ -25,10 +25,10 @@ enum { CUTS = sizeof cuts / sizeof cuts[0] };
 static const uint32_t blocks[] = {1, 2, 3, 4, 6, 8, 12, 16, 32, 64};
 enum { BLOCKS = sizeof blocks / sizeof blocks[0] };
 
-static uint64_t tile_size(uint64_t whole, uint32_t pieces)
+static uint64_t tile_size(uint64_t whole, uint32_t pieces, uint64_t large_grain)
 {
     uint64_t size = hr_div_up(whole, pieces);
-    uint64_t grain = size >= TILE_LARGE ? TILE_LARGE_GRAIN : TILE_GRAIN;
+    uint64_t grain = size >= TILE_LARGE * large_grain ? hr_max_u64(large_grain, TILE_GRAIN) : TILE_GRAIN;
     return size == 0 ? 1 : hr_min_u64(hr_round_up(size, grain), whole);
 }
 
@@ -124,9 +124,10 @@ typedef struct choice {
 
 static bool make_layout(const hr_tile_problem *p, const choice *c, hr_tile_layout *layout)
 {
-    hr_tile_layout l = {.tm = tile_size(p->m, cuts[c->rows]),
-                        .tn = p->in_row_order ? hr_max_u64(p->n, 1) : tile_size(p->n, cuts[c->columns]),
-                        .tk = tile_size(p->k, cuts[c->panels])};
+    hr_tile_layout l = {.tm = tile_size(p->m, cuts[c->rows], p->unit_rows),
+                        .tn = p->in_row_order ? hr_max_u64(p->n, 1)
+                                              : tile_size(p->n, cuts[c->columns], p->unit_columns),
+                        .tk = tile_size(p->k, cuts[c->panels], TILE_K_GRAIN)};
     uint64_t rows = hr_div_up(p->m, l.tm), columns = hr_div_up(p->n, l.tn);
     uint64_t panels = p->k == 0 ? 1 : hr_div_up(p->k, l.tk);
     uint64_t steps = times(times(rows, columns), panels);

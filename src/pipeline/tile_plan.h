@@ -24,14 +24,9 @@ typedef struct hr_tile_problem {
     uint64_t memory_bytes;              /* of the device */
     bool in_row_order;                  /* C must leave in order of rows: whole rows, top down */
     double h2d_bytes_per_s, d2h_bytes_per_s, flops_per_s, launch_s;
-    /* That work at a block of C each, so that a step takes whole rounds of blocks; 0: it takes no rounds. */
-    uint32_t units;
+    /* Each unit works at a block of C, so that a step takes whole rounds of blocks. 0 units: it takes no rounds. */
+    uint32_t units, unit_rows, unit_columns;
 } hr_tile_problem;
-
-/* What one unit of a GPU makes of C at a time, in Headrace's products of bf16 and on the multiply-add units. The product of f32 in
- * three parts makes 192 × 128, which is not counted yet (docs/decisions/0044). */
-#define HR_TILE_BLOCK_ROWS    128
-#define HR_TILE_BLOCK_COLUMNS 256
 
 /* Sizes of tiles (the last of each kind may be smaller), how many there are, and how many have a place. */
 typedef struct hr_tile_layout {
@@ -74,6 +69,10 @@ typedef struct hr_tile_plan {
  * HR_E_HOST_MEMORY. An empty C has no steps. */
 HR_CHECKED hr_status hr_tile_plan_make(const hr_tile_problem *problem, hr_tile_plan *plan, hr_error *error);
 void hr_tile_plan_free(hr_tile_plan *plan);
+
+/* Multiplications and additions of a plan's steps, those that units could have done that have no block in a step's last round
+ * among them: over the seconds that the steps took, this is problem->flops_per_s. */
+double hr_tile_plan_work(const hr_tile_problem *problem, const hr_tile_plan *plan);
 
 /* Works out the schedule of a given layout; for tests, and for sizes that the options fix. */
 HR_CHECKED hr_status hr_tile_plan_schedule(const hr_tile_problem *problem, const hr_tile_layout *layout,

@@ -155,15 +155,35 @@ static void place_c(hr_tile_plan *plan, uint32_t *c_of_tile, uint32_t *c_store, 
     }
 }
 
+typedef struct step_size {
+    double m, n, k;
+} step_size;
+
+static step_size size_of(const hr_tile_problem *p, const hr_tile_layout *l, const hr_tile_step *step)
+{
+    return (step_size){.m = (double)hr_tile_extent(p->m, l->tm, step->row),
+                       .n = (double)hr_tile_extent(p->n, l->tn, step->column),
+                       .k = p->k == 0 ? 0.0 : (double)hr_tile_extent(p->k, l->tk, step->panel)};
+}
+
 /* A step of few blocks leaves units idle in its last round, and steps do not overlap. */
-static double compute_s(const hr_tile_problem *p, double m, double n, double k)
+static double work_of(const hr_tile_problem *p, step_size s)
 {
     if (p->units == 0) {
-        return 2.0 * m * n * k / p->flops_per_s;
+        return 2.0 * s.m * s.n * s.k;
     }
-    double blocks = ceil(m / HR_TILE_BLOCK_ROWS) * ceil(n / HR_TILE_BLOCK_COLUMNS);
+    double blocks = ceil(s.m / p->unit_rows) * ceil(s.n / p->unit_columns);
     double rounds = ceil(blocks / p->units);
-    return rounds * p->units * 2.0 * HR_TILE_BLOCK_ROWS * HR_TILE_BLOCK_COLUMNS * k / p->flops_per_s;
+    return rounds * p->units * 2.0 * p->unit_rows * p->unit_columns * s.k;
+}
+
+double hr_tile_plan_work(const hr_tile_problem *problem, const hr_tile_plan *plan)
+{
+    double work = 0.0;
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        work += work_of(problem, size_of(problem, &plan->layout, &plan->steps[i]));
+    }
+    return work;
 }
 
 /* Runs the schedule on three engines: in, compute, out. */
@@ -176,12 +196,10 @@ static double simulate(const hr_tile_problem *p, hr_tile_plan *plan, double *loa
     plan->load_bytes = 0.0;
     for (uint32_t i = 0; i < plan->step_count; i++) {
         const hr_tile_step *step = &plan->steps[i];
-        double m = (double)hr_tile_extent(p->m, l->tm, step->row);
-        double n = (double)hr_tile_extent(p->n, l->tn, step->column);
-        double k = p->k == 0 ? 0.0 : (double)hr_tile_extent(p->k, l->tk, step->panel);
+        step_size s = size_of(p, l, step);
         for (; load < plan->load_count && plan->loads[load].for_step == i; load++) {
             const hr_tile_load *one = &plan->loads[load];
-            double bytes = one->is_b ? k * n * (double)p->b_bytes : m * k * (double)p->a_bytes;
+            double bytes = one->is_b ? s.k * s.n * (double)p->b_bytes : s.m * s.k * (double)p->a_bytes;
             double begin = one->after_step == HR_TILE_NONE ? in : fmax(in, stepped[one->after_step]);
             in = loaded[load] = begin + p->launch_s + bytes / p->h2d_bytes_per_s;
             plan->load_bytes += bytes;
@@ -190,9 +208,9 @@ static double simulate(const hr_tile_problem *p, hr_tile_plan *plan, double *loa
         begin = step->a_load != HR_TILE_NONE ? fmax(begin, loaded[step->a_load]) : begin;
         begin = step->b_load != HR_TILE_NONE ? fmax(begin, loaded[step->b_load]) : begin;
         begin = step->after_store != HR_TILE_NONE ? fmax(begin, stored[step->after_store]) : begin;
-        compute = stepped[i] = begin + p->launch_s + compute_s(p, m, n, k);
+        compute = stepped[i] = begin + p->launch_s + work_of(p, s) / p->flops_per_s;
         if (step->last) {
-            out = fmax(out, compute) + p->launch_s + m * n * (double)p->c_bytes / p->d2h_bytes_per_s;
+            out = fmax(out, compute) + p->launch_s + s.m * s.n * (double)p->c_bytes / p->d2h_bytes_per_s;
             stored[step->store] = out;
         }
     }

@@ -116,8 +116,8 @@ void hr_tune_learn(hr_pipeline *pipeline)
     char name[HR_COSTS_NAME];
     flops_name(pipeline, name);
     double seconds = (double)pipeline->gauge[HR_STAGE_COMPUTE].span_ns / 1e9;
-    if (pipeline->flops > 0.0 && seconds > 0.0 && name[0] != '\0') {
-        hr_costs_set_rate(&pipeline->costs, name, pipeline->flops / seconds);
+    if (pipeline->device_work > 0.0 && seconds > 0.0 && name[0] != '\0') {
+        hr_costs_set_rate(&pipeline->costs, name, pipeline->device_work / seconds);
     }
 }
 

@@ -237,6 +237,64 @@ static void test_failed_call_ends_the_run_only(void **state)
     free(memory);
 }
 
+/* Cuts a product as the device's own launcher works, whose blocks are odd ones here: multiples of them fill its multiprocessors. */
+static void test_tiles_are_whole_blocks_of_the_devices_own_product(void **state)
+{
+    fixture *f = *state;
+    enum { M = 3000, N = 2900, K = 16 };
+    float *a = malloc(M * K * sizeof *a), *b = malloc(K * N * sizeof *b),
+          *c = malloc((size_t)M * N * sizeof *c);
+    for (int i = 0; i < M * K; i++) {
+        a[i] = (float)(i % 13 - 6);
+    }
+    for (int i = 0; i < K * N; i++) {
+        b[i] = (float)(i % 11 - 5);
+    }
+    hr_source in[2] = {hr_source_from_memory(a, M * K * sizeof *a),
+                       hr_source_from_memory(b, K * N * sizeof *b)};
+    hr_sink out = hr_sink_to_memory(c, (uint64_t)M * N * sizeof *c);
+    hr_pipeline_options options;
+    hr_pipeline_options_init(&options);
+    options.op = hr_op_find("matmul");
+    options.devices = &f->device;
+    options.device_count = 1;
+    options.device_bytes = 20 * MIB; /* less than C */
+    options.cost_file = "";
+    for (int i = 0; i < 2; i++) {
+        options.in[i].source = &in[i];
+        options.in[i].dtype = HR_F32;
+    }
+    options.in[0].shape = (hr_shape){.rank = 2, .extent = {M, K}};
+    options.in[1].shape = (hr_shape){.rank = 2, .extent = {K, N}};
+    options.out[0].sink = &out;
+    hr_pipeline *pipeline;
+    hr_report report = HR_REPORT_INIT;
+    assert_ok(hr_pipeline_open(&options, &pipeline, problem));
+    assert_ok(hr_pipeline_run(pipeline, &report, problem));
+    assert_ok(hr_pipeline_close(&pipeline, problem));
+    uint64_t rows = 0, columns = 0;
+    hr_double_largest_product(&rows, &columns);
+    print_message("tiles of %llu × %llu\n", (unsigned long long)rows, (unsigned long long)columns);
+    assert_true(rows < M || columns < N);
+    assert_true(rows == M || rows % HR_DOUBLE_PRODUCT_ROWS == 0);
+    assert_true(columns == N || columns % HR_DOUBLE_PRODUCT_COLUMNS == 0);
+    for (int i = 0; i < M; i++) {
+        for (int j = 0; j < N; j++) {
+            float sum = 0.0f; /* of small integers: exact */
+            for (int p = 0; p < K; p++) {
+                sum += a[i * K + p] * b[p * N + j];
+            }
+            if (c[(size_t)i * N + j] != sum) {
+                fail_msg("element %d, %d is %g instead of %g", i, j, (double)c[(size_t)i * N + j],
+                         (double)sum);
+            }
+        }
+    }
+    free(a);
+    free(b);
+    free(c);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, fixture_open, fixture_close)
@@ -246,6 +304,7 @@ int main(void)
         T(test_calls_of_a_chunk),
         T(test_calls_of_a_watched_chunk),
         T(test_lost_device_names_the_first_chunk),
+        T(test_tiles_are_whole_blocks_of_the_devices_own_product),
         T(test_failed_call_ends_the_run_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

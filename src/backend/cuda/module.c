@@ -184,6 +184,14 @@ static hr_status check_generation(int ordinal, hr_error *error)
                    minor);
 }
 
+static void product_block(hr_bdevice *device, hr_dtype dtype, uint32_t *rows, uint32_t *columns)
+{
+    hr_cuda_scope scope;
+    hr_cuda_enter_anyway(device, &scope);
+    hr_cuda_op_product_block(dtype, rows, columns);
+    hr_cuda_leave(&scope);
+}
+
 static const hr_device_ops the_ops;
 
 hr_status hr_cuda_device_open(const char *rest, hr_bdevice **device, const hr_device_ops **ops,
@@ -319,6 +327,7 @@ static const hr_device_ops the_ops = {
     .fill = hr_cuda_fill,
     .launch = hr_cuda_launch,
     .find_launcher = find_launcher,
+    .product_block = product_block,
 };
 
 static const hr_backend the_backend = {

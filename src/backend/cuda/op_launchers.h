@@ -25,6 +25,9 @@ hr_status hr_cuda_op_copy(const hr_launch *launch, hr_error *error);
 /* matmul of bf16: rounds the launch's accumulator into its output. */
 hr_status hr_cuda_op_round_bf16(const hr_launch *launch, hr_error *error);
 
+/* What one multiprocessor of the current device makes of a product of operands of the dtype at a time. */
+void hr_cuda_op_product_block(hr_dtype dtype, uint32_t *rows, uint32_t *columns);
+
 /* What came of the launches since the last call of it in this thread. */
 hr_status hr_cuda_op_launched(const char *op, hr_error *error);
 

@@ -62,6 +62,11 @@ HR_DOUBLE_API void hr_double_set_capability(int capability);
 /* Runs fn(copy of argument) in the stream's order: what a kernel is. */
 HR_DOUBLE_API cudaError_t hr_double_launch(cudaStream_t stream, void (*fn)(void *argument),
                                            const void *argument, size_t bytes);
+/* The module's own matmul on the double, f32 only, says that a multiprocessor makes this much of C at a time. */
+#define HR_DOUBLE_PRODUCT_ROWS    48
+#define HR_DOUBLE_PRODUCT_COLUMNS 80
+/* Rows and columns of C of its largest launch since the last reset. */
+HR_DOUBLE_API void hr_double_largest_product(uint64_t *rows, uint64_t *columns);
 /* Makes the address known as the shadow of a device variable. */
 HR_DOUBLE_API void hr_double_add_symbol(const void *shadow, size_t bytes);
 

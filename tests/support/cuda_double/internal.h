@@ -86,6 +86,7 @@ typedef struct double_state {
     uint64_t pinned_limit, device_limit;
     unsigned delay_us;
     bool held;
+    uint64_t product_rows, product_columns;
     bool reads_pageable, host_pointers;
     int capability; /* ten times the compute capability */
     unsigned fail_work_in;
@@ -108,6 +109,7 @@ cudaError_t double_answer(cudaError_t code);
     } while (0)
 
 int double_current_device(void);
+HR_DOUBLE_API void double_note_product(uint64_t rows, uint64_t columns);
 /* The block that holds all of the range, or null. Locked. */
 block *double_find(const void *base, size_t bytes);
 void double_add_block(block_kind kind, void *base, size_t bytes, int device);

@@ -249,6 +249,24 @@ void hr_double_let_go(void)
     set_held(false);
 }
 
+void double_note_product(uint64_t rows, uint64_t columns)
+{
+    pthread_mutex_lock(&the_double.lock);
+    if (rows * columns > the_double.product_rows * the_double.product_columns) {
+        the_double.product_rows = rows;
+        the_double.product_columns = columns;
+    }
+    pthread_mutex_unlock(&the_double.lock);
+}
+
+void hr_double_largest_product(uint64_t *rows, uint64_t *columns)
+{
+    pthread_mutex_lock(&the_double.lock);
+    *rows = the_double.product_rows;
+    *columns = the_double.product_columns;
+    pthread_mutex_unlock(&the_double.lock);
+}
+
 void hr_double_set_reads_pageable(bool reads)
 {
     pthread_mutex_lock(&the_double.lock);
@@ -299,6 +317,7 @@ unsigned hr_double_reset(void)
     the_double.delay_us = 0;
     the_double.held = false;
     the_double.fail_work_in = 0;
+    the_double.product_rows = the_double.product_columns = 0;
     the_double.reads_pageable = false;
     the_double.host_pointers = true;
     the_double.capability = 90;

@@ -187,9 +187,9 @@ static double rounding(const hr_tile_problem *p, const hr_tile_plan *plan)
         double m = (double)hr_tile_extent(p->m, l->tm, plan->steps[i].row);
         double n = (double)hr_tile_extent(p->n, l->tn, plan->steps[i].column);
         double k = (double)hr_tile_extent(p->k, l->tk, plan->steps[i].panel);
-        double blocks = ceil(m / HR_TILE_BLOCK_ROWS) * ceil(n / HR_TILE_BLOCK_COLUMNS);
+        double blocks = ceil(m / p->unit_rows) * ceil(n / p->unit_columns);
         all += ceil(blocks / 132.0) * 132.0 * k;
-        needed += m * n / (HR_TILE_BLOCK_ROWS * HR_TILE_BLOCK_COLUMNS) * k;
+        needed += m * n / ((double)p->unit_rows * p->unit_columns) * k;
     }
     return all / needed;
 }
@@ -197,22 +197,43 @@ static double rounding(const hr_tile_problem *p, const hr_tile_plan *plan)
 static void steps_fill_the_units_of_a_gpu(void **state)
 {
     (void)state;
-    for (double flops = 40e12; flops < 130e12; flops += 35e12) {
-        for (uint64_t edge = 8192; edge <= 32768; edge *= 2) {
-            hr_tile_problem p = problem_of(edge, edge, edge, UINT64_C(100) << 30);
-            p.flops_per_s = flops;
-            p.units = 132;
-            hr_tile_plan plan;
-            assert_int_equal(hr_tile_plan_make(&p, &plan, NULL), HR_OK);
-            replay(&p, &plan);
-            assert_true(plan.layout.tm % 256 == 0 && plan.layout.tn % 256 == 0);
-            if (rounding(&p, &plan) > 1.1) {
-                fail_msg("%g flops, edge %llu: steps take %.3f of what their blocks need", flops,
-                         (unsigned long long)edge, rounding(&p, &plan));
+    static const struct {
+        uint32_t rows, columns;
+    } unit[] = {{128, 256}, {192, 128}};
+    for (unsigned i = 0; i < 2; i++) {
+        for (double flops = 40e12; flops < 130e12; flops += 35e12) {
+            for (uint64_t edge = 16384; edge <= 32768; edge *= 2) {
+                hr_tile_problem p = problem_of(edge, edge, edge, UINT64_C(100) << 30);
+                p.flops_per_s = flops;
+                p.units = 132;
+                p.unit_rows = unit[i].rows;
+                p.unit_columns = unit[i].columns;
+                hr_tile_plan plan;
+                assert_int_equal(hr_tile_plan_make(&p, &plan, NULL), HR_OK);
+                replay(&p, &plan);
+                assert_int_equal(plan.layout.tm % p.unit_rows, 0);
+                assert_int_equal(plan.layout.tn % p.unit_columns, 0);
+                double lost = rounding(&p, &plan);
+                if (lost > 1.1) {
+                    fail_msg("%g flops, edge %llu, blocks of %u rows: steps take %.3f of what they need",
+                             flops, (unsigned long long)edge, p.unit_rows, lost);
+                }
+                double needed = 2.0 * (double)edge * (double)edge * (double)edge;
+                assert_true(fabs(hr_tile_plan_work(&p, &plan) / needed - lost) < 1e-9);
+                hr_tile_plan_free(&plan);
             }
-            hr_tile_plan_free(&plan);
         }
     }
+}
+
+static void without_units_the_work_is_the_products(void **state)
+{
+    (void)state;
+    hr_tile_problem p = problem_of(1000, 700, 300, UINT64_C(1) << 20);
+    hr_tile_plan plan;
+    assert_int_equal(hr_tile_plan_make(&p, &plan, NULL), HR_OK);
+    assert_true(fabs(hr_tile_plan_work(&p, &plan) / (2.0 * 1000 * 700 * 300) - 1.0) < 1e-12);
+    hr_tile_plan_free(&plan);
 }
 
 int main(void)
@@ -223,6 +244,7 @@ int main(void)
         cmocka_unit_test(what_fits_is_loaded_once),
         cmocka_unit_test(little_memory_costs_more_loads_but_never_fails_needlessly),
         cmocka_unit_test(steps_fill_the_units_of_a_gpu),
+        cmocka_unit_test(without_units_the_work_is_the_products),
         cmocka_unit_test(empty_products_have_no_steps_or_one_panel),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

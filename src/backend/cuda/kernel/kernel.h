@@ -154,6 +154,9 @@ typedef struct hr_kernel_matmul_args {
 } hr_kernel_matmul_args;
 hr_status hr_kernel_matmul(const hr_kernel_matmul_args *args, hr_mechanism mechanism, cudaStream_t stream,
                            hr_error *error);
+/* Rows and columns of C that a multiprocessor of the current device makes at a time in a product of k ≥ 32 by HR_MECHANISM_AUTO.
+ * False: there is no product of this dtype here, and nothing is set. */
+bool hr_kernel_matmul_block(hr_dtype dtype, uint32_t *rows, uint32_t *columns);
 
 /*
  * bins[v] = how often value v occurs in src, v of 8 bits (256 bins) or 16 bits (65536 bins). Mechanisms: sync (atomics

@@ -66,6 +66,11 @@ bool of_tf32(const hr_kernel_matmul_args *a)
     return a->dtype == HR_F32 && a->tf32 != 0;
 }
 
+bool can_split(const chip &c)
+{
+    return c.major == 9 && matmul_f32_split_compiled();
+}
+
 /*
  * f32 by tma is made by the matrix units where there are some that can, or on request by the multiply-add units. Less than a step of k is left to the latter:
  * it is over as soon, and there is little to make up for the first rounding.
@@ -73,7 +78,7 @@ bool of_tf32(const hr_kernel_matmul_args *a)
 bool splits(const hr_kernel_matmul_args *a, const chip &c)
 {
     return a->dtype == HR_F32 && !of_tf32(a) && (a->tuning == nullptr || a->tuning->plain == 0) &&
-           a->k >= matmul_split_k && c.major == 9 && matmul_f32_split_compiled();
+           a->k >= matmul_split_k && can_split(c);
 }
 
 bool make_maps(const hr_kernel_matmul_args *a, bool split, CUtensorMap *map_a, CUtensorMap *map_b,
@@ -153,6 +158,26 @@ constexpr hr_mechanism order[] = {HR_MECHANISM_TMA, HR_MECHANISM_LDGSTS, HR_MECH
                                   HR_MECHANISM_BULK};
 
 } // namespace
+
+extern "C" bool hr_kernel_matmul_block(hr_dtype dtype, uint32_t *rows, uint32_t *columns)
+{
+    chip c;
+    if (chip_of_current_device(&c, nullptr) != HR_OK) {
+        return false;
+    }
+    if (dtype == HR_F32) {
+        const bool split = can_split(c);
+        *rows = split ? matmul_split_m : matmul_f32_m;
+        *columns = split ? matmul_split_n : matmul_f32_n;
+        return true;
+    }
+    if (dtype == HR_BF16 && c.major == 9 && matmul_bf16_compiled()) {
+        *rows = matmul_bf16_m;
+        *columns = matmul_bf16_n;
+        return true;
+    }
+    return false;
+}
 
 extern "C" hr_status hr_kernel_matmul(const hr_kernel_matmul_args *a, hr_mechanism m, cudaStream_t stream,
                                       hr_error *error)

@@ -63,12 +63,13 @@ bool matmul_bf16_compiled();
 hr_status matmul_bf16(const matmul_job &, bool wide_result, const CUtensorMap &a, const CUtensorMap &b,
                       int sms, cudaStream_t, hr_error *);
 
-/* The boxes that the kernels' tensor maps bring. */
+/* What a block makes of C at a time, and the boxes that the kernels' tensor maps bring. */
 constexpr int matmul_f32_m = 128, matmul_f32_n = 256, matmul_f32_k = 32;
-constexpr int matmul_split_a_rows = 16, matmul_split_b_rows = 8, matmul_split_n = 128, matmul_split_k = 32;
+constexpr int matmul_split_m = 192, matmul_split_n = 128, matmul_split_k = 32;
+constexpr int matmul_split_a_rows = 16, matmul_split_b_rows = 8;
 constexpr int matmul_split_group = 11; /* 11 × 12 tiles are at work at once on 132 multiprocessors */
 constexpr int matmul_tf32_m = 256, matmul_tf32_warp_n = 16, matmul_tf32_k = 32;
-constexpr int matmul_bf16_m = 128, matmul_bf16_box_n = 64, matmul_bf16_k = 64;
+constexpr int matmul_bf16_m = 128, matmul_bf16_n = 256, matmul_bf16_k = 64, matmul_bf16_box_n = 64;
 
 } // namespace headrace::kernel
 #endif

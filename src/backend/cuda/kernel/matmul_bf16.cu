@@ -31,11 +31,11 @@ namespace
 
 namespace ptx = cuda::ptx;
 
-constexpr int tile_m = 128, tile_n = 256, tile_k = 64;
+constexpr int tile_m = matmul_bf16_m, tile_n = matmul_bf16_n, tile_k = matmul_bf16_k;
 constexpr int slots = 4;
 constexpr int consumers = 2;
 constexpr int cluster_blocks = 2;
-constexpr int box_n = 64; /* columns of B that a swizzled box holds */
+constexpr int box_n = matmul_bf16_box_n; /* columns of B that a swizzled box holds */
 constexpr int boxes = tile_n / box_n;
 [[maybe_unused]] constexpr std::uint32_t slot_bytes = (tile_m + tile_n) * tile_k * 2;
 [[maybe_unused]] constexpr std::uint32_t box_bytes = tile_k * box_n * 2;

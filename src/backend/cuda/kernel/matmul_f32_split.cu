@@ -28,7 +28,8 @@ namespace
 namespace ptx = cuda::ptx;
 
 constexpr int consumers = 3;
-constexpr int tile_m = 64 * consumers, tile_n = matmul_split_n, tile_k = matmul_split_k;
+constexpr int tile_m = matmul_split_m, tile_n = matmul_split_n, tile_k = matmul_split_k;
+static_assert(tile_m == 64 * consumers, "each group of warps makes 64 rows");
 [[maybe_unused]] constexpr int stretch = 4096; /* of k, whose sum is then added to C */
 constexpr int slots = 4;                       /* of B's parts */
 constexpr int a_slots = 3, b_slots = 3;        /* of what a warp brings */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // matmul, the plain way: a block of 16 × 16 threads makes 64 × 64 elements of C from tiles in shared memory.
 // Sums are f32 (f64 for f64); those of 16-bit outputs stay in the launch's accumulator from panel to panel.
+#include "backend/cuda/kernel/kernel.h"
 #include "backend/cuda/kernel/op_device.cuh"
 #include "backend/cuda/kernel/op_fast.h"
 
@@ -157,6 +158,13 @@ extern "C" hr_status hr_cuda_op_round_bf16(const hr_launch *launch, hr_error *er
         static_cast<const float *>(launch->accumulator), static_cast<bf16 *>(c.data), c.row_pitch_bytes / 2,
         c.shape.extent[1], elements);
     return hr_cuda_op_launched("matmul", error);
+}
+
+extern "C" void hr_cuda_op_product_block(hr_dtype dtype, uint32_t *rows, uint32_t *columns)
+{
+    if (!hr_kernel_matmul_block(dtype, rows, columns)) {
+        *rows = *columns = headrace::op::edge;
+    }
 }
 
 extern "C" hr_status hr_cuda_op_matmul(const hr_launch *launch, hr_error *error)
