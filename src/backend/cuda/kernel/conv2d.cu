@@ -121,16 +121,7 @@ bool fits(const hr_kernel_conv2d_args *a, const chip &c, hr_mechanism m, CUtenso
     if (m == HR_MECHANISM_TMA) {
         return make_map(a, map, reason);
     }
-    if (!aligned16(a->src) || a->src_pitch_bytes % 16 != 0) {
-        std::snprintf(
-            reason, sizeof reason,
-            "needs source base and pitch in multiples of 16 bytes, found a base %u past one and a pitch of "
-            "%llu",
-            static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(a->src) % 16),
-            static_cast<unsigned long long>(a->src_pitch_bytes));
-        return false;
-    }
-    return true;
+    return reads_by_16(a->src, a->src_pitch_bytes, reason);
 }
 
 /* The weights as the filters of bytes take them, those of a separable kernel multiplied out: products of two f32 are exact. */

@@ -62,6 +62,19 @@ bool chip_has(const chip &c, hr_mechanism m, char (&reason)[HR_TENSOR_REASON_BYT
     return false;
 }
 
+bool reads_by_16(const void *base, std::uint64_t pitch_bytes, char (&reason)[HR_TENSOR_REASON_BYTES])
+{
+    if (aligned16(base) && pitch_bytes % 16 == 0) {
+        return true;
+    }
+    std::snprintf(
+        reason, sizeof reason,
+        "needs source base and pitch in multiples of 16 bytes, found a base %u past one and a pitch of %llu",
+        static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(base) % 16),
+        static_cast<unsigned long long>(pitch_bytes));
+    return false;
+}
+
 hr_status refuse(const char *kernel, hr_mechanism m, const char *reason, hr_error *error)
 {
     return hr_fail(error, HR_E_UNSUPPORTED, "%s by %s: %s", kernel, hr_mechanism_name(m), reason);

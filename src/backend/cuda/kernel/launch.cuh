@@ -34,6 +34,9 @@ inline bool aligned16(const void *p)
     return reinterpret_cast<std::uintptr_t>(p) % 16 == 0;
 }
 
+/* Can rows be read 16 bytes at a time? Else the reason says what was found. */
+bool reads_by_16(const void *base, std::uint64_t pitch_bytes, char (&reason)[HR_TENSOR_REASON_BYTES]);
+
 hr_status refuse(const char *kernel, hr_mechanism m, const char *reason, hr_error *error);
 
 /*

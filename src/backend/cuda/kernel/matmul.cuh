@@ -5,6 +5,8 @@
 
 #include "launch.cuh"
 
+#include <atomic>
+
 namespace headrace::kernel
 {
 
@@ -28,18 +30,39 @@ __device__ inline void matmul_tile(int index, int tiles_m, int tiles_n, int grou
     *column = index % per_group / rows;
 }
 
+/* What was found out for each device: asked at each launch, so it is found out once. */
+struct code_memory {
+    static constexpr int unasked = 0, absent = 1, present = 2;
+    std::atomic<int> of[64];
+};
+
 /*
- * Kernels for the warpgroup instructions are empty where this was compiled for another architecture than sm_90a, and an empty kernel needs hardly a register. The
- * functions below that are named for it say whether there is code for the current device.
+ * Kernels for the warpgroup instructions are empty where this was compiled for another architecture than sm_90a, and an
+ * empty kernel needs hardly a register. The functions below that are named for it say whether there is code for the
+ * current device.
  */
-template <class... Parameters> bool has_code(void (*kernel)(Parameters...))
+template <class... Parameters> bool has_code(void (*kernel)(Parameters...), code_memory &memory)
 {
+    int device = 0;
     cudaFuncAttributes attributes = {};
+    if (cudaGetDevice(&device) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return false;
+    }
+    std::atomic<int> *const known = device < 64 ? &memory.of[device] : nullptr;
+    const int before = known != nullptr ? known->load(std::memory_order_relaxed) : code_memory::unasked;
+    if (before != code_memory::unasked) {
+        return before == code_memory::present;
+    }
     if (cudaFuncGetAttributes(&attributes, kernel) != cudaSuccess) {
         (void)cudaGetLastError();
         return false;
     }
-    return attributes.numRegs >= 64;
+    const int found = attributes.numRegs >= 64 ? code_memory::present : code_memory::absent;
+    if (known != nullptr) {
+        known->store(found, std::memory_order_relaxed);
+    }
+    return found == code_memory::present;
 }
 
 hr_status matmul_f32(const matmul_job &, const CUtensorMap &a, const CUtensorMap &b, hr_mechanism,

@@ -290,7 +290,8 @@ constexpr std::size_t shared_bytes = sizeof(block_storage) + 1024;
 
 bool matmul_bf16_compiled()
 {
-    return has_code(product<float>) && has_code(product<__nv_bfloat16>);
+    static code_memory narrow, wide;
+    return has_code(product<float>, wide) && has_code(product<__nv_bfloat16>, narrow);
 }
 
 hr_status matmul_bf16(const matmul_job &job, bool wide_result, const CUtensorMap &a, const CUtensorMap &b,

@@ -55,34 +55,9 @@ struct block_storage {
     device::mbarrier a_full[consumers * 4][a_slots], b_full[4][b_slots];
 };
 
-[[maybe_unused]] __host__ __device__ int tile_rows_of(const matmul_job &job)
-{
-    return (job.m + tile_m - 1) / tile_m;
-}
-
-[[maybe_unused]] __host__ __device__ int tile_columns_of(const matmul_job &job)
-{
-    return (job.n + tile_n - 1) / tile_n;
-}
+using tiles = tile_grid<tile_m, tile_n>;
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-
-/* Where a block's tile begins in C. */
-struct tile_place {
-    int row, column;
-};
-
-__device__ tile_place place_of(const matmul_job &job, int tile)
-{
-    int row, column;
-    matmul_tile(tile, tile_rows_of(job), tile_columns_of(job), job.group, &row, &column);
-    return {row * tile_m, column * tile_n};
-}
-
-__device__ int tiles_of(const matmul_job &job)
-{
-    return tile_rows_of(job) * tile_columns_of(job);
-}
 
 /* Two numbers, each as three parts; the first in the lower halves. */
 struct parts {
@@ -135,20 +110,20 @@ __device__ void split_b(block_storage &store, const matmul_job &job, const CUten
 {
     const int warp = warp_of_thread(), lane = lane_of_thread();
     step_walk<tile_k> ahead, now;
-    int column = place_of(job, ahead.tile).column; /* of what is brought */
+    int column = tiles::place_of(job, ahead.tile).column; /* of what is brought */
     device::ring_turn<b_slots> got;
     device::ring_turn<slots> turn;
     turn.parity = 1; /* a new barrier's "phase before the first" has ended: all slots are free */
     const auto bring = [&](int slot) {
-        if (lane == 0 && ahead.tile < tiles_of(job)) {
+        if (lane == 0 && ahead.tile < tiles::count(job)) {
             device::mbarrier &full = store.b_full[warp][slot];
             full.arrive_and_expect(b_bytes);
             const std::int32_t at[2] = {column, ahead.k + warp * b_rows};
             ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, store.b[warp][slot], &map, at,
                                       &full.word);
         }
-        if (ahead.next(job) && ahead.tile < tiles_of(job)) {
-            column = place_of(job, ahead.tile).column;
+        if (ahead.next(job) && ahead.tile < tiles::count(job)) {
+            column = tiles::place_of(job, ahead.tile).column;
         }
     };
     for (int i = 0; i < b_slots; i++) {
@@ -156,7 +131,7 @@ __device__ void split_b(block_storage &store, const matmul_job &job, const CUten
     }
     /* Four columns a lane; the 16-byte pieces of a row of 64 lie swizzled. */
     const int half = warp % 2, box = lane / 16, piece = lane % 16 / 2;
-    for (; now.tile < tiles_of(job); now.next(job)) {
+    for (; now.tile < tiles::count(job); now.next(job)) {
         store.b_full[warp][got.slot].wait(got.parity);
         store.empty[turn.slot].wait(turn.parity);
         const float *const from = store.b[warp][got.slot] + lane * 4;
@@ -321,25 +296,26 @@ __device__ void consume(block_storage &store, const matmul_job &job, const CUten
 {
     const int warp = warp_of_thread() - 4;
     step_walk<tile_k> ahead;
-    int row = place_of(job, ahead.tile).row + warp * a_rows; /* of what is brought */
+    int row = tiles::place_of(job, ahead.tile).row + warp * a_rows; /* of what is brought */
     device::ring_turn<a_slots> got;
     device::ring_turn<slots> turn;
     const auto bring = [&](int slot) {
-        if (lane_of_thread() == 0 && ahead.tile < tiles_of(job)) {
+        if (lane_of_thread() == 0 && ahead.tile < tiles::count(job)) {
             device::mbarrier &full = store.a_full[warp][slot];
             full.arrive_and_expect(a_bytes);
             const std::int32_t at[2] = {ahead.k, row};
             ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, store.a[warp][slot], &map, at,
                                       &full.word);
         }
-        if (ahead.next(job) && ahead.tile < tiles_of(job)) {
-            row = place_of(job, ahead.tile).row + warp * a_rows;
+        if (ahead.next(job) && ahead.tile < tiles::count(job)) {
+            row = tiles::place_of(job, ahead.tile).row + warp * a_rows;
         }
     };
     for (int i = 0; i < a_slots; i++) {
         bring(i);
     }
-    for (int tile = static_cast<int>(blockIdx.x); tile < tiles_of(job); tile += static_cast<int>(gridDim.x)) {
+    for (int tile = static_cast<int>(blockIdx.x); tile < tiles::count(job);
+         tile += static_cast<int>(gridDim.x)) {
         for (int begin = 0; begin < job.k; begin += stretch) {
             const int end = job.k - begin > stretch ? begin + stretch : job.k;
             float sum[64] = {};
@@ -365,7 +341,7 @@ __device__ void consume(block_storage &store, const matmul_job &job, const CUten
                 }
             }
             const int lane = hidden(lane_of_thread());
-            const tile_place place = place_of(job, hidden(tile));
+            const tiles::place place = tiles::place_of(job, hidden(tile));
             const target to = {place.row + warp * a_rows + own_row(lane), place.column + lane % 4 * 2, begin,
                                end, job.accumulate || begin > 0};
             put_all(job, to, sum);
@@ -410,19 +386,14 @@ __global__ void __launch_bounds__(threads, 1)
 
 bool matmul_f32_split_compiled()
 {
-    return has_code(product);
+    static code_memory memory;
+    return has_code(product, memory);
 }
 
 hr_status matmul_f32_split(const matmul_job &job, const CUtensorMap &a, const CUtensorMap &b, int sms,
                            cudaStream_t stream, hr_error *error)
 {
-    const long long tiles = static_cast<long long>(tile_rows_of(job)) * tile_columns_of(job);
-    if (tiles > INT32_MAX - sms) {
-        return hr_fail(error, HR_E_RANGE, "matmul: %d × %d makes %lld tiles, needs at most %d", job.m, job.n,
-                       tiles, INT32_MAX - sms);
-    }
-    const dim3 grid(static_cast<unsigned>(tiles < sms ? tiles : sms));
-    return launch("matmul", product, grid, dim3(threads), sizeof(block_storage), stream, error, job, a, b);
+    return launch_over_tiles<tiles>(product, threads, sizeof(block_storage), job, a, b, sms, stream, error);
 }
 
 } // namespace headrace::kernel

@@ -39,42 +39,18 @@ struct block_storage {
     device::mbarrier b_full[consumers * 4][b_slots];
 };
 
-[[maybe_unused]] __host__ __device__ int tile_rows_of(const matmul_job &job)
-{
-    return (job.m + tile_m - 1) / tile_m;
-}
-
-[[maybe_unused]] __host__ __device__ int tile_columns_of(const matmul_job &job)
-{
-    return (job.n + tile_n - 1) / tile_n;
-}
+using tiles = tile_grid<tile_m, tile_n>;
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-
-/* Where a block's tile begins in C. */
-struct tile_place {
-    int row, column;
-};
-
-__device__ tile_place place_of(const matmul_job &job, int tile)
-{
-    int row, column;
-    matmul_tile(tile, tile_rows_of(job), tile_columns_of(job), job.group, &row, &column);
-    return {row * tile_m, column * tile_n};
-}
-
-__device__ int tiles_of(const matmul_job &job)
-{
-    return tile_rows_of(job) * tile_columns_of(job);
-}
 
 /* What one thread does. */
 __device__ void bring_a(block_storage &store, const matmul_job &job, const CUtensorMap &map)
 {
     device::ring_turn<slots> turn;
     turn.parity = 1; /* a new barrier's "phase before the first" has ended: all slots are free */
-    for (int tile = static_cast<int>(blockIdx.x); tile < tiles_of(job); tile += static_cast<int>(gridDim.x)) {
-        const int row = place_of(job, tile).row;
+    for (int tile = static_cast<int>(blockIdx.x); tile < tiles::count(job);
+         tile += static_cast<int>(gridDim.x)) {
+        const int row = tiles::place_of(job, tile).row;
         for (int k = 0; k < job.k; k += tile_k) {
             device::mbarrier &full = store.full[turn.slot];
             store.empty[turn.slot].wait(turn.parity);
@@ -166,25 +142,26 @@ __device__ void consume(block_storage &store, const matmul_job &job, const CUten
 {
     const int warp = warp_of_thread() - 4;
     step_walk<tile_k> ahead;
-    int column = place_of(job, ahead.tile).column + warp * warp_n; /* of what is brought */
+    int column = tiles::place_of(job, ahead.tile).column + warp * warp_n; /* of what is brought */
     device::ring_turn<b_slots> got;
     device::ring_turn<slots> turn;
     const auto bring = [&](int slot) {
-        if (lane_of_thread() == 0 && ahead.tile < tiles_of(job)) {
+        if (lane_of_thread() == 0 && ahead.tile < tiles::count(job)) {
             device::mbarrier &full = store.b_full[warp][slot];
             full.arrive_and_expect(b_bytes);
             const std::int32_t at[2] = {column, ahead.k};
             ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, store.b[warp][slot], &map, at,
                                       &full.word);
         }
-        if (ahead.next(job) && ahead.tile < tiles_of(job)) {
-            column = place_of(job, ahead.tile).column + warp * warp_n;
+        if (ahead.next(job) && ahead.tile < tiles::count(job)) {
+            column = tiles::place_of(job, ahead.tile).column + warp * warp_n;
         }
     };
     for (int i = 0; i < b_slots; i++) {
         bring(i);
     }
-    for (int tile = static_cast<int>(blockIdx.x); tile < tiles_of(job); tile += static_cast<int>(gridDim.x)) {
+    for (int tile = static_cast<int>(blockIdx.x); tile < tiles::count(job);
+         tile += static_cast<int>(gridDim.x)) {
         float d[halves][unit_m / 2];
         for (int k = 0; k < job.k; k += tile_k) {
             store.b_full[warp][got.slot].wait(got.parity);
@@ -204,7 +181,7 @@ __device__ void consume(block_storage &store, const matmul_job &job, const CUten
             turn.next();
         }
         const int lane = hidden(lane_of_thread());
-        const tile_place place = place_of(job, hidden(tile));
+        const tiles::place place = tiles::place_of(job, hidden(tile));
         const int row = place.row + lane % 4 * 2, first = place.column + warp * warp_n + pair_of(lane) * 2;
         put_all(job, d[0], row, first);
         put_all(job, d[1], row + unit_m, first);
@@ -247,19 +224,14 @@ __global__ void __launch_bounds__(threads, 1)
 
 bool matmul_tf32_wgmma_compiled()
 {
-    return has_code(product);
+    static code_memory memory;
+    return has_code(product, memory);
 }
 
 hr_status matmul_tf32_wgmma(const matmul_job &job, const CUtensorMap &a, const CUtensorMap &b, int sms,
                             cudaStream_t stream, hr_error *error)
 {
-    const long long tiles = static_cast<long long>(tile_rows_of(job)) * tile_columns_of(job);
-    if (tiles > INT32_MAX - sms) {
-        return hr_fail(error, HR_E_RANGE, "matmul: %d × %d makes %lld tiles, needs at most %d", job.m, job.n,
-                       tiles, INT32_MAX - sms);
-    }
-    const dim3 grid(static_cast<unsigned>(tiles < sms ? tiles : sms));
-    return launch("matmul", product, grid, dim3(threads), sizeof(block_storage), stream, error, job, a, b);
+    return launch_over_tiles<tiles>(product, threads, sizeof(block_storage), job, a, b, sms, stream, error);
 }
 
 } // namespace headrace::kernel
