@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The arrays are whole numbers, so small that f32 sums are exact in any order: what comes out is right or wrong. */
 #include "bench/bench_jobs.h"
 
-#include <stdlib.h>
+#include "base/known_data.h"
+
 #include <string.h>
 
-#define EDGE  5
-#define REACH 2
-/* Rows and columns of a product that are looked at. */
-#define LOOKED_AT UINT64_C(64)
+#define EDGE HR_KNOWN_FILTER_EDGE
 
 uint64_t hr_bench_job_bytes(const hr_bench_job *job)
 {
@@ -19,14 +16,9 @@ uint64_t hr_bench_job_bytes(const hr_bench_job *job)
     return bytes;
 }
 
-/* Whole numbers of so many bits, from −`below` on. */
 static void fill_with(const hr_bench_job *job, uint32_t input, float *values, unsigned bits, float below)
 {
-    unsigned state = input + 1;
-    for (uint64_t i = 0; i < hr_bench_job_bytes(job) / sizeof *values; i++) {
-        state = state * 1664525u + 1013904223u;
-        values[i] = (float)(state >> (32 - bits)) - below;
-    }
+    hr_known_fill(values, hr_bench_job_bytes(job) / sizeof *values, input + 1, bits, below);
 }
 
 static void fill_terms(const hr_bench_job *job, uint32_t input, float *values)
@@ -55,77 +47,14 @@ static bool sums_are_right(const hr_bench_job *job, const float *const *in, cons
     return true;
 }
 
-static int64_t reflected(int64_t at, int64_t count)
-{
-    at = at < 0 ? -at : at;
-    return at >= count ? 2 * count - 2 - at : at;
-}
-
-static bool row_is_right(const hr_bench_job *job, const float *in, const float *out, int64_t y)
-{
-    int64_t rows = (int64_t)job->shape.extent[0], columns = (int64_t)job->shape.extent[1];
-    const float *row[EDGE];
-    for (int64_t dy = 0; dy < EDGE; dy++) {
-        row[dy] = in + reflected(y + dy - REACH, rows) * columns;
-    }
-    for (int64_t x = 0; x < columns; x++) {
-        bool inside = x >= REACH && x < columns - REACH;
-        float sum = 0.0f;
-        for (int64_t i = 0; i < EDGE * EDGE; i++) {
-            int64_t at = x + i % EDGE - REACH;
-            sum += (float)job->params.conv2d.weight[i] * row[i / EDGE][inside ? at : reflected(at, columns)];
-        }
-        if (sum != out[y * columns + x]) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* The rows at both ends, and every thirteenth: chunks do not all begin at a multiple of that. */
 static bool pixels_are_right(const hr_bench_job *job, const float *const *in, const float *out)
 {
-    int64_t rows = (int64_t)job->shape.extent[0];
-    for (int64_t y = 0; y < rows; y++) {
-        bool looked_at = y < 4 || y >= rows - 4 || y % 13 == 0;
-        if (looked_at && !row_is_right(job, in[0], out, y)) {
-            return false;
-        }
-    }
-    return true;
+    return hr_known_filtered(in[0], out, job->shape.extent[0], job->shape.extent[1]);
 }
 
-static uint64_t looked_at(uint64_t edge, uint64_t i, uint64_t step)
-{
-    return (i * (edge / LOOKED_AT) + i * step) % edge;
-}
-
-/* 64 × 64 elements from all over the product. The columns are put side by side first: they lie far apart. */
 static bool products_are_right(const hr_bench_job *job, const float *const *in, const float *out)
 {
-    uint64_t edge = job->shape.extent[0];
-    float *columns = malloc(LOOKED_AT * edge * sizeof *columns);
-    if (columns == NULL) {
-        return false;
-    }
-    for (uint64_t k = 0; k < edge; k++) {
-        for (uint64_t j = 0; j < LOOKED_AT; j++) {
-            columns[j * edge + k] = in[1][k * edge + looked_at(edge, j, 5)];
-        }
-    }
-    bool right = true;
-    for (uint64_t i = 0; i < LOOKED_AT && right; i++) {
-        uint64_t row = looked_at(edge, i, 7);
-        for (uint64_t j = 0; j < LOOKED_AT && right; j++) {
-            float sum = 0.0f;
-            for (uint64_t k = 0; k < edge; k++) {
-                sum += in[0][row * edge + k] * columns[j * edge + k];
-            }
-            right = sum == out[row * edge + looked_at(edge, j, 5)];
-        }
-    }
-    free(columns);
-    return right;
+    return hr_known_product(in[0], in[1], out, job->shape.extent[0]);
 }
 
 hr_bench_job hr_bench_add(bool quick)
@@ -147,8 +76,7 @@ hr_bench_job hr_bench_conv2d(bool quick, bool fast)
                         .fill = fill_pixels,
                         .is_right = pixels_are_right};
     for (int i = 0; i < EDGE * EDGE; i++) {
-        /* Not the product of a row and a column. */
-        job.params.conv2d.weight[i] = (double)(i * i % 13 - 4);
+        job.params.conv2d.weight[i] = hr_known_weight(i);
     }
     return job;
 }

@@ -6,6 +6,7 @@
 #include "backend/cuda/bench.h"
 #include "backend/cuda/op_launchers.h"
 #include "base/clock.h"
+#include "base/known_data.h"
 #include "base/samples.h"
 
 #include <dlfcn.h>
@@ -14,8 +15,6 @@
 #include <string.h>
 
 #define SAMPLES 5
-/* Rows and columns of C that are looked at. */
-#define LOOKED_AT UINT64_C(64)
 
 typedef struct product {
     hr_cuda_bench_run *run;
@@ -37,55 +36,13 @@ typedef struct xt {
                  const float *beta, float *c, size_t ldc);
 } xt;
 
-/* Whole numbers from −8 to 7: sums are exact in any order. */
-static void fill(float *values, uint64_t count, unsigned state)
-{
-    for (uint64_t i = 0; i < count; i++) {
-        state = state * 1664525u + 1013904223u;
-        values[i] = (float)(state >> 28) - 8.0f;
-    }
-}
-
-static uint64_t looked_at(uint64_t edge, uint64_t i, uint64_t step)
-{
-    return (i * (edge / LOOKED_AT) + i * step) % edge;
-}
-
-/* 64 × 64 elements from all over C. The columns of B are put side by side first: they lie far apart. */
-static int verify(const product *p)
-{
-    const float *a = p->a.base, *b = p->b.base, *c = p->c.base;
-    float *columns = malloc(LOOKED_AT * p->edge * sizeof *columns);
-    if (columns == NULL) {
-        return 0;
-    }
-    for (uint64_t k = 0; k < p->edge; k++) {
-        for (uint64_t j = 0; j < LOOKED_AT; j++) {
-            columns[j * p->edge + k] = b[k * p->edge + looked_at(p->edge, j, 5)];
-        }
-    }
-    int right = 1;
-    for (uint64_t i = 0; i < LOOKED_AT && right; i++) {
-        uint64_t row = looked_at(p->edge, i, 7);
-        for (uint64_t j = 0; j < LOOKED_AT && right; j++) {
-            float sum = 0.0f;
-            for (uint64_t k = 0; k < p->edge; k++) {
-                sum += a[row * p->edge + k] * columns[j * p->edge + k];
-            }
-            right = sum == c[row * p->edge + looked_at(p->edge, j, 5)];
-        }
-    }
-    free(columns);
-    return right;
-}
-
 static void tell(const product *p, double *ms, size_t samples, const char *name)
 {
     hr_cuda_figure figure = {.bytes = p->edge * p->edge * sizeof(float),
                              .unit = "ms",
                              .samples = ms,
                              .count = samples,
-                             .verified = verify(p)};
+                             .verified = hr_known_product(p->a.base, p->b.base, p->c.base, p->edge)};
     hr_cuda_bench_row(p->run, &figure, "%s", name);
 }
 
@@ -269,8 +226,8 @@ hr_status hr_cuda_bench_baseline_matmul(hr_cuda_bench_run *run, hr_error *error)
         status = hr_cuda_memory_take(run->device, all[i], error);
     }
     if (status == HR_OK) {
-        fill(p.a.base, p.edge * p.edge, 3);
-        fill(p.b.base, p.edge * p.edge, 4);
+        hr_known_fill(p.a.base, p.edge * p.edge, 3, 4, 8.0f);
+        hr_known_fill(p.b.base, p.edge * p.edge, 4, 4, 8.0f);
         status = in_turn(&p, error);
     }
     if (status == HR_OK) {
