@@ -13,7 +13,10 @@ static void print_line(const char *head, const char *text)
     size_t used = 0;
     for (; *text && used + 2 < sizeof line; text++) {
         unsigned char c = (unsigned char)*text;
-        line[used++] = c < 0x20 || c == 0x7F ? '?' : *text;
+        /* U+0080 to U+009F, which some terminals obey like the control characters of ASCII. */
+        bool above = c == 0xC2 && (unsigned char)text[1] >= 0x80 && (unsigned char)text[1] < 0xA0;
+        text += above;
+        line[used++] = c < 0x20 || c == 0x7F || above ? '?' : *text;
     }
     line[used++] = '\n';
     line[used] = 0;

@@ -2,6 +2,7 @@
 #include "trace/render/text.h"
 
 #include "trace/render/timeline.h"
+#include "trace/render/utf8.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -24,16 +25,41 @@ static const char *time_text(int64_t ns, char text[24])
     return text;
 }
 
-/* Columns that a word takes: bytes that begin a character. */
+/* The end of the first `columns` characters of `bytes` bytes; a byte that is no character counts as one. */
+static size_t within(const char *word, size_t bytes, size_t columns)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < columns && at < bytes; i++) {
+        size_t length = hr_utf8_length(word + at);
+        at += length != 0 ? length : 1;
+    }
+    return at < bytes ? at : bytes;
+}
+
+/* Columns that a word takes, a character each. */
 static size_t columns_of(const char *word, size_t bytes)
 {
     size_t columns = 0;
-    for (size_t i = 0; i < bytes; i++)
-        columns += ((unsigned char)word[i] & 0xC0) != 0x80;
+    for (size_t at = 0; at < bytes; columns++)
+        at += within(word + at, bytes - at, 1);
     return columns;
 }
 
-/* Words, broken at COLUMNS, each line behind `indent` blanks; the first line's have been written already. */
+/* A name may hold anything: what a terminal would obey, or is no character, becomes a question mark. */
+static void put_plain(FILE *out, const char *word, size_t bytes)
+{
+    for (size_t at = 0; at < bytes;) {
+        size_t length = hr_utf8_length(word + at);
+        if (length == 0 || hr_utf8_acts(word + at, length))
+            fputc('?', out);
+        else
+            fwrite(word + at, 1, length, out);
+        at += length != 0 ? length : 1;
+    }
+}
+
+/* Words, broken at COLUMNS, each line behind `indent` blanks; the first line's have been written already. A word that is
+ * longer than a line is broken too. */
 static void put_wrapped(FILE *out, const char *text, size_t indent)
 {
     size_t at = indent;
@@ -47,7 +73,15 @@ static void put_wrapped(FILE *out, const char *text, size_t indent)
             fputc(' ', out);
             at++;
         }
-        fwrite(word, 1, bytes, out);
+        while (columns > COLUMNS - indent) {
+            size_t part = within(word, bytes, COLUMNS - indent);
+            put_plain(out, word, part);
+            fprintf(out, "\n%*s", (int)indent, "");
+            word += part;
+            bytes -= part;
+            columns -= COLUMNS - indent;
+        }
+        put_plain(out, word, bytes);
         at += columns;
         word += bytes;
         word += strspn(word, " \n");
@@ -171,13 +205,13 @@ static void put_place(const hr_report *report, const hr_finding *finding, FILE *
 static void put_gain(const hr_report *report, const hr_finding *finding, FILE *out)
 {
     char cost[24], after[24], line[256];
-    time_text(finding->cost_ns, cost);
+    time_text(finding->together_ns != 0 ? finding->together_ns : finding->cost_ns, cost);
     time_text(finding->after_ns, after);
     if (finding->masked)
         snprintf(line, sizeof line, "nothing alone: other findings hide it; with them fixed too, %s", cost);
     else
         snprintf(line, sizeof line, "%s of the run; fixed alone, it takes %s (%.1f %% less)", cost, after,
-                 100.0 * (double)(report->replayed_ns - finding->after_ns) / (double)report->replayed_ns);
+                 100.0 * (double)(report->span_ns - finding->after_ns) / (double)report->span_ns);
     fputs("     gains  ", out);
     put_wrapped(out, line, 12);
 }
@@ -212,6 +246,14 @@ static void put_footnotes(const hr_report *report, FILE *out)
              report->link_h2d_gbps, report->link_d2h_gbps, report->link_source);
     fputc('\n', out);
     put_wrapped(out, line, 0);
+    if (report->contradictions != 0) {
+        snprintf(line, sizeof line,
+                 "%u times this trace says of two events that each came before the other: predictions leave "
+                 "such an order out, "
+                 "and are less sure for it.",
+                 report->contradictions);
+        put_wrapped(out, line, 0);
+    }
     if (report->hidden_count != 0)
         fprintf(out, "%u more cost under %g %% each (--min-cost 0 shows them).\n", report->hidden_count,
                 report->min_cost_pct);
