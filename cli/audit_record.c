@@ -162,7 +162,10 @@ static void remove_folder(const char *path)
 int cli_record_end(cli_record *record, const char *keep)
 {
     int status = CLI_DONE;
-    if (keep != NULL && record->path[0] != '\0' && rename(record->path, keep) != 0 &&
+    struct stat about;
+    /* Into a device or a pipe the trace is copied; a rename would put a file in its place. */
+    bool in_place = keep != NULL && stat(keep, &about) == 0 && !S_ISREG(about.st_mode);
+    if (keep != NULL && record->path[0] != '\0' && (in_place || rename(record->path, keep) != 0) &&
         !copy_file(record->path, keep))
         status = cli_fail(CLI_FAILED, keep, "the trace could not be written: %s", strerror(errno));
     if (record->folder[0] != '\0')

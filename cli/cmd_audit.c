@@ -7,6 +7,7 @@
 #include <headrace/trace.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int list_rules(void)
@@ -31,8 +32,28 @@ static int exit_of(hr_status status)
     }
 }
 
+/* A device, a pipe, or a file that is open already under a number: written as it is. A rename would put a file in its place. */
+static bool is_written_in_place(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 &&
+           (!S_ISREG(about.st_mode) || strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0);
+}
+
+static int render_in_place(const hr_audit *audit, hr_audit_format format, const char *path)
+{
+    hr_error error = HR_ERROR_INIT;
+    FILE *out = fopen(path, "we");
+    if (out == NULL)
+        return cli_fail(CLI_FAILED, path, "%s", strerror(errno));
+    hr_status status = hr_audit_render(audit, format, out, &error);
+    if (fclose(out) != 0 && status == HR_OK)
+        return cli_fail(CLI_FAILED, path, "%s", strerror(errno));
+    return status == HR_OK ? CLI_DONE : cli_fail(CLI_FAILED, path, "%s", error.text);
+}
+
 /* Writes beside the name and renames, so that a report is whole or absent. */
-static int render_file(const hr_audit *audit, hr_audit_format format, const char *path)
+static int render_whole(const hr_audit *audit, hr_audit_format format, const char *path)
 {
     hr_error error = HR_ERROR_INIT;
     size_t room = strlen(path) + 32;
@@ -57,6 +78,17 @@ static int render_file(const hr_audit *audit, hr_audit_format format, const char
     if (exit != CLI_DONE)
         unlink(beside);
     free(beside);
+    return exit;
+}
+
+static int render_file(const hr_audit *audit, hr_audit_format format, const char *path)
+{
+    if (is_written_in_place(path))
+        return render_in_place(audit, format, path);
+    /* A link stays one: what it points to is written. */
+    char *real = realpath(path, NULL);
+    int exit = render_whole(audit, format, real != NULL ? real : path);
+    free(real);
     return exit;
 }
 
@@ -95,10 +127,18 @@ static int check(const hr_audit *audit, const cli_args *args)
     }
 }
 
+/* Before anything is read or, with a command, run for hours. */
 static int read_options(const cli_args *args, hr_audit_options *options)
 {
     const char *least = cli_get(args, "min-cost");
+    const char *condition = cli_get(args, "fail-on");
+    hr_error error = HR_ERROR_INIT;
     options->link_path = cli_get(args, "link");
+    if (condition != NULL && hr_audit_check(NULL, condition, &error) != HR_OK)
+        return cli_fail(CLI_UNUSABLE, "--fail-on", "%s", error.text);
+    if (options->link_path != NULL && strcmp(options->link_path, "-") != 0 &&
+        access(options->link_path, R_OK) != 0)
+        return cli_fail(CLI_UNUSABLE, options->link_path, "%s", strerror(errno));
     if (least != NULL) {
         char *end;
         options->min_cost_pct = strtod(least, &end);
@@ -108,30 +148,26 @@ static int read_options(const cli_args *args, hr_audit_options *options)
     return CLI_DONE;
 }
 
-static int audit_file(const char *path, const cli_args *args)
+static int audit_file(const char *path, const hr_audit_options *options, const cli_args *args)
 {
-    hr_audit_options options = HR_AUDIT_OPTIONS_INIT;
     hr_error error = HR_ERROR_INIT;
     hr_audit *audit = NULL;
-    int exit = read_options(args, &options);
-    if (exit != CLI_DONE)
-        return exit;
-    hr_status status = hr_audit_open(path, &options, &audit, &error);
+    hr_status status = hr_audit_open(path, options, &audit, &error);
     if (status != HR_OK)
         return cli_fail_error(exit_of(status), &error);
-    exit = render(audit, args);
+    int exit = render(audit, args);
     if (exit == CLI_DONE)
         exit = check(audit, args);
     hr_audit_close(&audit);
     return cli_end_output(exit);
 }
 
-static int audit_command(const cli_args *args)
+static int audit_command(const hr_audit_options *options, const cli_args *args)
 {
     cli_record record;
     int exit = cli_record_run(args->command, cli_has(args, "json"), &record);
     if (exit == CLI_DONE)
-        exit = audit_file(record.path, args);
+        exit = audit_file(record.path, options, args);
     int ended = cli_record_end(&record, cli_get(args, "trace"));
     return exit != CLI_DONE ? exit : ended;
 }
@@ -140,11 +176,15 @@ int cmd_audit(const cli_args *args)
 {
     if (cli_has(args, "rules"))
         return list_rules();
+    hr_audit_options options = HR_AUDIT_OPTIONS_INIT;
+    int exit = read_options(args, &options);
+    if (exit != CLI_DONE)
+        return exit;
     if (args->command != NULL && args->word_count == 0)
-        return audit_command(args);
+        return audit_command(&options, args);
     if (args->word_count != 1 || args->command != NULL)
         return cli_fail(CLI_UNUSABLE, "audit",
                         "%zu traces were given%s; one trace, or a command behind --, is needed",
                         args->word_count, args->command != NULL ? " and a command" : "");
-    return audit_file(args->words[0], args);
+    return audit_file(args->words[0], &options, args);
 }

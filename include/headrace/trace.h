@@ -63,12 +63,14 @@ typedef struct hr_audit_summary {
     const char *reason; /* of HR_AUDIT_CANNOT_TELL; "" otherwise */
     uint32_t gpus;
     uint64_t kernels, copies, calls;
-    int64_t span_ns;      /* from the first to the last work on any GPU */
-    int64_t replayed_ns;  /* the same when the trace is run again unchanged: how good predictions can be */
-    int64_t all_fixed_ns; /* with every finding repaired */
-    const char *bound;    /* what binds then: "compute", "copies in", "copies out", "copies", "the host" */
-    int64_t bound_ns;     /* how long that is busy */
-    double overlap_pct;   /* share of copies or kernels, whichever are shorter, that overlaps; 100 without
+    int64_t span_ns;     /* from the first to the last work on any GPU */
+    int64_t replayed_ns; /* the same when the trace is run again unchanged: how good predictions can be */
+    int64_t
+        all_fixed_ns; /* with every finding repaired; a span_ns, as after_ns of a finding is: what replayed_ns is off
+                             is taken out */
+    const char *bound;  /* what binds then: "compute", "copies in", "copies out", "copies", "the host" */
+    int64_t bound_ns;   /* how long that is busy */
+    double overlap_pct; /* share of copies or kernels, whichever are shorter, that overlaps; 100 without
                              either */
 } hr_audit_summary;
 HR_API void hr_audit_get_summary(const hr_audit *audit, hr_audit_summary *summary);
@@ -111,7 +113,8 @@ HR_API HR_CHECKED hr_status hr_audit_render(const hr_audit *audit, hr_audit_form
 /*
  * A condition for continuous integration: rules, separated by commas ("pageable-copy,sync-call"), or
  * "overlap<80". HR_OK: nothing of it was found. HR_END: found, and error->text says what. HR_E_UNSUPPORTED:
- * this trace cannot tell, and error->text says why. HR_E_INVALID: no such rule, or no such condition.
+ * this trace cannot tell, and error->text says why. HR_E_INVALID: no such rule, or no such condition. `audit` may be null:
+ * then the condition itself is checked, before there is anything to try it on.
  */
 HR_API HR_CHECKED hr_status hr_audit_check(const hr_audit *audit, const char *condition, hr_error *error);
 

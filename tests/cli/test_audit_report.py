@@ -4,6 +4,8 @@ import gzip
 import json
 import os
 import re
+import sqlite3
+import stat
 import subprocess
 import tempfile
 import unittest
@@ -21,6 +23,74 @@ def report(name, *arguments):
     done = audit(os.path.join(TRACES, name), "--json", *arguments)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+def write(path, events, **members):
+    with open(path, "w", encoding="utf-8") as out:
+        json.dump({**members, "traceEvents": events}, out)
+
+
+def call(name, begin, length, correlation, **more):
+    return {"ph": "X", "cat": "cuda_runtime", "name": name, "pid": 100, "tid": 1, "ts": begin, "dur": length,
+            "args": {"correlation": correlation, **more}}
+
+
+def work(category, name, begin, length, correlation, stream=7, **more):
+    return {"ph": "X", "cat": category, "name": name, "pid": 0, "tid": stream, "ts": begin, "dur": length,
+            "args": {"correlation": correlation, "device": 0, "context": 1, "stream": stream, **more}}
+
+
+def recorded(path):
+    """
+    A program that computes on one blocking stream and copies on another one, with a kernel on the default stream between the
+    two, as headrace's own recorder writes it.
+    """
+    events = []
+    for step in range(20):
+        at = step * 400
+        for i, stream in enumerate((13, 7, 14)):
+            number = step * 10 + i + 1
+            events.append(call("cudaMemcpyAsync" if i == 2 else "cudaLaunchKernel", 9 * step + 3 * i, 3, number))
+            events.append(work("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", at + 270, 125, number, stream, bytes=3 << 20,
+                               source_address=4096, sink_address=1 << 20) if i == 2 else
+                          work("kernel", "k", at + 10 + 130 * i, 125, number, stream))
+    for stream, kind in ((7, "null"), (13, "blocking"), (14, "blocking")):
+        events.append({"ph": "M", "name": "stream_flag", "pid": 0, "args": {"context": 1, "stream": stream, "kind": kind}})
+    write(path, events, headrace="0", recorder="cupti", lost=3)
+
+
+def exported(path, processes=(5, 6)):
+    """The same as an export of Nsight Systems, of two processes whose numbers are alike."""
+    if os.path.exists(path):
+        os.remove(path)
+    base = sqlite3.connect(path)
+    work_columns = "start INT, end INT, deviceId INT, contextId INT, streamId INT, correlationId INT, globalPid INT"
+    base.executescript(f"""
+        CREATE TABLE StringIds(id INTEGER PRIMARY KEY, value TEXT);
+        INSERT INTO StringIds VALUES(1, 'cudaLaunchKernel_v7000'), (2, 'k'), (3, 'cudaMemcpyAsync_v3020');
+        CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY({work_columns}, bytes INT, copyKind INT, srcKind INT, dstKind INT);
+        CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL({work_columns}, shortName INT);
+        CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME(start INT, end INT, globalTid INT, correlationId INT, nameId INT);
+        CREATE TABLE TARGET_INFO_CUDA_DEVICE(pid INT, cudaId INT, gpuId INT);
+        CREATE TABLE TARGET_INFO_CUDA_STREAM(streamId INT, processId INT, contextId INT, flag INT);""")
+    for process in processes:
+        base.execute("INSERT INTO TARGET_INFO_CUDA_DEVICE VALUES(?, 0, ?)", (process, process - 5))
+        base.executemany("INSERT INTO TARGET_INFO_CUDA_STREAM VALUES(?, ?, 1, ?)",
+                         [(7, process, 3), (13, process, 1), (14, process, 1)])
+        for step in range(20):
+            for i, stream in enumerate((13, 7, 14)):
+                at = 1000 * (step * 9 + 3 * i)
+                number = step * 10 + i + 1
+                base.execute("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES(?, ?, ?, ?, ?)",
+                             (at, at + 3000, process << 24 | 9, number, 3 if i == 2 else 1))
+                begin = 1000 * (step * 400 + 10 + 130 * i)
+                row = (begin, begin + 125000, stream, number, process << 24)
+                if i == 2:
+                    base.execute("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES(?, ?, 0, 1, ?, ?, ?, 3145728, 1, 1, 2)", row)
+                else:
+                    base.execute("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES(?, ?, 0, 1, ?, ?, ?, 2)", row)
+    base.commit()
+    base.close()
 
 
 class Json(unittest.TestCase):
@@ -46,7 +116,10 @@ class Json(unittest.TestCase):
         for name in NAMES:
             with self.subTest(name):
                 made = report(name, "--min-cost", "0")
-                gained = made["replay"]["span_ms"] - made["all_fixed_ms"]
+                gained = made["trace"]["span_ms"] - made["all_fixed_ms"]
+                for finding in made["findings"]:
+                    self.assertLessEqual(made["all_fixed_ms"], finding["after_ms"])
+                    self.assertLessEqual(finding["after_ms"], made["trace"]["span_ms"])
                 self.assertLessEqual(sum(finding["cost_ms"] for finding in made["findings"]), gained + 1e-6)
                 self.assertLess(abs(made["replay"]["error_pct"]), 2.0)
 
@@ -99,21 +172,199 @@ class Text(unittest.TestCase):
             self.assertTrue(os.path.exists(os.path.join(notes, name + ".md")), name)
 
 
+HOSTILE = "\x1b]0;title\x07\x1b[2J</script><script>alert(1)</script>\x9b31m\u202e\x7f" + "x" * 300
+
+
+def with_hostile_names(path):
+    with gzip.open(os.path.join(TRACES, "h200_in_pageable_one_stream.json.gz")) as packed:
+        trace = json.load(packed)
+    for event in trace["traceEvents"]:
+        if event.get("cat") in ("cuda_runtime", "kernel", "gpu_memcpy"):
+            event["name"] = event["name"] + HOSTILE
+    for device in trace["deviceProperties"]:
+        device["name"] += HOSTILE
+    write(path, **{"events" if key == "traceEvents" else key: value for key, value in trace.items()})
+
+
+class Names(unittest.TestCase):
+    """Names in a trace are other people's: no rendering may hand them on to a terminal or a browser as they are."""
+
+    def test_a_terminal_gets_no_control_characters_and_no_long_lines(self):
+        with tempfile.TemporaryDirectory() as folder:
+            trace = os.path.join(folder, "trace.json")
+            with_hostile_names(trace)
+            for option in ([], ["--json"]):
+                done = audit(trace, *option)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn("2J", done.stdout)
+                self.assertNotRegex(done.stdout, "[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]")
+            self.assertEqual([line for line in audit(trace).stdout.splitlines() if len(line) > 100], [])
+            refused = audit(trace, "--fail-on", "\x9b31m\x1b")
+            self.assertNotRegex(refused.stderr, "[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+
+    def test_a_page_runs_none_of_them(self):
+        with tempfile.TemporaryDirectory() as folder:
+            trace, page = os.path.join(folder, "trace.json"), os.path.join(folder, "page.html")
+            with_hostile_names(trace)
+            self.assertEqual(audit(trace, "--html", page).returncode, 0)
+            with open(page, encoding="utf-8") as text:
+                self.assertNotIn("<script>alert", text.read())
+
+
+class Incomplete(unittest.TestCase):
+    """A trace that lacks what the rules need is never called clean."""
+
+    def verdict(self, events):
+        with tempfile.TemporaryDirectory() as folder:
+            trace = os.path.join(folder, "trace.json")
+            write(trace, events, schemaVersion=1)
+            return report(trace)
+
+    def pairs(self, launch=True, kernel=True, copy=True, moved=True, name="Memcpy HtoD (Pinned -> Device)", joined=True):
+        events = []
+        for step in range(30):
+            at, number = step * 100, 2 * step + 1
+            events += [call("cudaLaunchKernel", at, 4, number)] if launch else []
+            events += [work("kernel", "k", at + 10, 70, number if joined else 0, 7)] if kernel else []
+            events += [call("cudaMemcpyAsync", at + 5, 4, number + 1)] if copy else []
+            events += [work("gpu_memcpy", name, at + 20, 30, number + 1 if joined else 0, 8, bytes=1 << 20)] if moved else []
+        return events
+
+    def test_what_is_whole_is_clean(self):
+        self.assertEqual(self.verdict(self.pairs())["verdict"], "clean")
+
+    def test_calls_without_the_work_they_ask_for(self):
+        for lack, word in ((self.pairs(kernel=False), "kernels"), (self.pairs(moved=False), "copies")):
+            made = self.verdict(lack)
+            self.assertEqual(made["verdict"], "cannot-tell")
+            self.assertIn(f"none of the {word}", made["reason"])
+
+    def test_work_that_cannot_be_joined_with_its_calls(self):
+        self.assertEqual(self.verdict(self.pairs(joined=False))["verdict"], "cannot-tell")
+        made = self.verdict(self.pairs(moved=False, copy=False) + self.pairs(launch=False, kernel=False, joined=False))
+        self.assertEqual(made["verdict"], "cannot-tell")
+        self.assertIn("30 copies", made["reason"])
+
+    def test_copies_of_unknown_direction_or_memory(self):
+        for name, word in (("Memcpy", "directions"), ("Memcpy HtoD", "memory kinds"), ("Memcpy HtoD (Unknown -> Device)", "memory kinds")):
+            made = self.verdict(self.pairs(name=name))
+            self.assertEqual(made["verdict"], "cannot-tell", name)
+            self.assertIn(word, made["reason"])
+
+
+class Exports(unittest.TestCase):
+    """Exports of Nsight Systems: from a pipe, and damaged."""
+
+    def changed(self, *statements):
+        with tempfile.TemporaryDirectory() as folder:
+            trace = os.path.join(folder, "trace.sqlite")
+            exported(trace)
+            base = sqlite3.connect(trace)
+            for statement in statements:
+                base.execute(statement)
+            base.commit()
+            base.close()
+            return audit(trace, "--json")
+
+    def test_from_a_pipe_it_says_the_same(self):
+        with tempfile.TemporaryDirectory() as folder:
+            trace = os.path.join(folder, "trace.sqlite")
+            exported(trace)
+            named = report(trace)
+            with open(trace, "rb") as file:
+                done = subprocess.run([HEADRACE, "audit", "-", "--json"], input=file.read(), capture_output=True, timeout=60)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            piped = json.loads(done.stdout)
+            piped["trace"]["path"] = trace
+            self.assertEqual(piped, named)
+
+    def test_times_that_are_none_are_refused_with_table_row_and_value(self):
+        for value, shown in (("NULL", "nothing"), ("'soon'", "soon"), ("1.5", "1.5")):
+            done = self.changed(f"UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = {value} WHERE rowid = 3")
+            self.assertEqual(done.returncode, 2)
+            self.assertRegex(done.stderr, f'CUPTI_ACTIVITY_KIND_KERNEL, row 3: "start" is {shown}')
+        done = self.changed("UPDATE CUPTI_ACTIVITY_KIND_RUNTIME SET end = start - 1 WHERE rowid = 2")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("before it begins", done.stderr)
+
+    def test_a_call_without_an_end_is_taken(self):
+        self.assertEqual(self.changed("UPDATE CUPTI_ACTIVITY_KIND_RUNTIME SET end = NULL WHERE rowid = 120").returncode, 0)
+
+    def test_columns_that_every_export_has_are_missed(self):
+        for table, column in (("KERNEL", "start"), ("KERNEL", "streamId"), ("RUNTIME", "globalTid")):
+            done = self.changed(f"ALTER TABLE CUPTI_ACTIVITY_KIND_{table} RENAME COLUMN {column} TO another")
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(f'no column "{column}"', done.stderr)
+
+
+class Masks(unittest.TestCase):
+    def test_the_same_fault_on_two_gpus_is_found_on_both(self):
+        """Repairing either one alone gains nothing, as the other one takes as long as before."""
+        with tempfile.TemporaryDirectory() as folder:
+            trace = os.path.join(folder, "trace.sqlite")
+            exported(trace, processes=(5,))
+            one = report(trace)
+            exported(trace)
+            two = report(trace)
+        self.assertEqual([finding["rule"] for finding in one["findings"]], ["null-stream"])
+        self.assertEqual([finding["rule"] for finding in two["findings"]], ["null-stream", "null-stream"])
+        self.assertAlmostEqual(two["all_fixed_ms"], one["all_fixed_ms"], delta=0.01)
+        gain = two["trace"]["span_ms"] - two["all_fixed_ms"]
+        for finding in two["findings"]:
+            self.assertTrue(finding["masked"])
+            self.assertAlmostEqual(finding["cost_ms"], gain / 2, delta=0.001)
+            self.assertAlmostEqual(finding["together_ms"], gain, delta=0.001)
+            self.assertAlmostEqual(finding["after_ms"], two["trace"]["span_ms"], delta=0.01)
+
+
+class Early(unittest.TestCase):
+    """What is wrong with the options is said before a command runs for hours."""
+
+    def test_options_are_checked_before_the_command_runs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            witness = os.path.join(folder, "ran")
+            for options in (["--fail-on", "no-such-rule"], ["--fail-on", "overlap<101"], ["--min-cost", "much"],
+                            ["--link", os.path.join(folder, "none.json")]):
+                done = audit(*options, "--", "touch", witness)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertFalse(os.path.exists(witness))
+
+    def test_a_link_file_ends_where_its_object_does(self):
+        with tempfile.TemporaryDirectory() as folder:
+            link = os.path.join(folder, "link.json")
+            with open(link, "w", encoding="utf-8") as out:
+                out.write('{"rows":[{"name":"h2d pinned","gbps":25.0}]}\n{"rows":[]}')
+            done = audit(os.path.join(TRACES, NAMES[0]), "--link", link)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("byte 45 ", done.stderr)
+
+
 class Files(unittest.TestCase):
+    def opens_again(self, folder, trace):
+        marked = os.path.join(folder, "marked.json")
+        before = report(trace, "--perfetto", marked)
+        with open(marked, encoding="utf-8") as text:
+            json.load(text)
+        after = report(marked)
+        before["trace"].pop("path")
+        after["trace"].pop("path")
+        self.assertEqual(after, before)
+
     def test_the_marked_trace_opens_again_and_says_the_same(self):
         with tempfile.TemporaryDirectory() as folder:
             for name in NAMES:
                 with self.subTest(name):
-                    marked = os.path.join(folder, "marked.json")
-                    before = report(name, "--perfetto", marked)
-                    with open(marked, encoding="utf-8") as text:
-                        json.load(text)
-                    done = audit(marked, "--json")
-                    self.assertEqual(done.returncode, 0, done.stderr)
-                    after = json.loads(done.stdout)
-                    for key in ("span_ms", "kernels", "copies"):
-                        self.assertEqual(after["trace"][key], before["trace"][key])
-                    self.assertEqual(after["gpus"][0]["overlap_ms"], before["gpus"][0]["overlap_ms"])
+                    self.opens_again(folder, name)
+
+    def test_so_it_does_with_flags_of_streams_and_addresses_and_two_processes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for make in (recorded, exported):
+                with self.subTest(make.__name__):
+                    trace = os.path.join(folder, "trace")
+                    make(trace)
+                    rules = {finding["rule"] for finding in report(trace)["findings"]}
+                    self.assertIn("null-stream", rules)
+                    self.opens_again(folder, trace)
 
     def test_the_page_is_whole_and_loads_nothing(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -124,6 +375,24 @@ class Files(unittest.TestCase):
             self.assertTrue(text.rstrip().endswith("</html>"))
             self.assertNotRegex(text, r"""(src|href)\s*=\s*["']https?:""")
             self.assertEqual(os.listdir(folder), ["report.html"])
+
+    def test_what_is_no_plain_file_is_written_and_not_replaced(self):
+        with tempfile.TemporaryDirectory() as folder:
+            trace = os.path.join(TRACES, NAMES[0])
+            real, link, pipe = (os.path.join(folder, name) for name in ("real", "link", "pipe"))
+            os.symlink("real", link)
+            os.mkfifo(pipe)
+            with open(real, "w", encoding="utf-8"):
+                pass
+            self.assertEqual(audit(trace, "--html", link).returncode, 0)
+            self.assertTrue(os.path.islink(link))
+            self.assertGreater(os.path.getsize(real), 1000)
+            reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE)
+            self.assertEqual(audit(trace, "--html", pipe).returncode, 0)
+            with open(real, "rb") as written:
+                self.assertEqual(reader.communicate(timeout=60)[0], written.read())
+            self.assertTrue(stat.S_ISFIFO(os.stat(pipe).st_mode))
+            self.assertEqual(sorted(os.listdir(folder)), ["link", "pipe", "real"])
 
     def test_a_trace_comes_from_a_pipe_too(self):
         with open(os.path.join(TRACES, NAMES[0]), "rb") as trace:

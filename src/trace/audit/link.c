@@ -98,6 +98,8 @@ hr_status hr_audit_read_link(const char *path, hr_link *link, hr_error *error)
         whole = hr_json_string(&json, &key) && hr_json_take(&json, ':') &&
                 (hr_json_is(&key, "rows") ? scan_rows(&json, link, &any) : hr_json_skip(&json));
     }
+    hr_json_space(&json);
+    whole = whole && json.at == json.end;
     if (!whole)
         status = hr_fail(error, HR_E_INVALID,
                          "%s: byte %zu is not what a report of `headrace bench link --json` has", path,

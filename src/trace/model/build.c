@@ -266,3 +266,21 @@ hr_event *hr_trace_add(hr_trace *trace)
                         .next = HR_NONE};
     return event;
 }
+
+const char *hr_trace_format_name(hr_trace_format format)
+{
+    switch (format) {
+    case HR_FORMAT_KINETO:
+        return "kineto";
+    case HR_FORMAT_NSIGHT:
+        return "nsight";
+    case HR_FORMAT_HEADRACE:
+        return "headrace";
+    case HR_FORMAT_RECORDED:
+        return "cupti";
+    case HR_FORMAT_CHROME:
+    case HR_FORMAT_UNKNOWN:
+        break;
+    }
+    return "chrome";
+}

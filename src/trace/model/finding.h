@@ -46,10 +46,11 @@ typedef struct hr_finding {
     uint64_t count, bytes;
     int64_t blocked_ns; /* host time inside the calls */
     /* Filled from the replay by whoever runs the audit: */
-    int64_t after_ns; /* the span with this finding alone repaired */
-    int64_t cost_ns;  /* its share of what all repairs together gain */
-    int64_t most_ns;  /* of an information: no repair can gain more than this; 0: not bounded */
-    bool masked;      /* gains nothing alone, something with the others */
+    int64_t after_ns;    /* the span with this finding alone repaired */
+    int64_t cost_ns;     /* its share of what all repairs together gain */
+    int64_t most_ns;     /* of an information: no repair can gain more than this; 0: not bounded */
+    bool masked;         /* gains nothing alone, something with the others */
+    int64_t together_ns; /* of findings that hide each other: what all of them gain together; otherwise 0 */
 
     hr_where *where; /* by blocked time, then by count; the first is the place to look at */
     uint32_t where_count;

@@ -51,6 +51,23 @@ static hr_status shift_to_origin(hr_trace *trace, hr_error *error)
     return HR_OK;
 }
 
+/* A pebibyte: more than any machine moves in one piece, and little enough that sums of sizes do not overflow. */
+#define MOST_BYTES (UINT64_C(1) << 50)
+
+static hr_status check_sizes(const hr_trace *trace, hr_error *error)
+{
+    for (uint32_t i = 0; i < trace->event_count; i++) {
+        const hr_event *event = &trace->events[i];
+        if (hr_event_is_work(event) && event->bytes > MOST_BYTES)
+            return hr_fail(
+                error, HR_E_FORMAT,
+                "%s: the %s %.3f ms behind the first event has %lld bytes, and at most 2^50 make sense",
+                trace->path, event->kind == HR_EVENT_FILL ? "fill" : "copy", (double)event->begin_ns / 1e6,
+                (long long)event->bytes);
+    }
+    return HR_OK;
+}
+
 /* A key that calls and their work share. */
 typedef struct hr_joint {
     uint64_t correlation;
@@ -172,16 +189,38 @@ static hr_status join_calls_with_work(hr_trace *trace)
     return HR_OK;
 }
 
+/* The work of a call inside another one belongs to the call that the program made. *last is the outer call's last work so far,
+ * HR_NONE: not looked for yet. */
+static void hand_up(hr_trace *trace, uint32_t outer, const hr_event *inner, uint32_t *last)
+{
+    if (inner->peer == HR_NONE)
+        return;
+    if (*last == HR_NONE)
+        *last = trace->events[outer].peer;
+    while (*last != HR_NONE && trace->events[*last].next != HR_NONE)
+        *last = trace->events[*last].next;
+    if (*last == HR_NONE)
+        trace->events[outer].peer = inner->peer;
+    else
+        trace->events[*last].next = inner->peer;
+    for (uint32_t work = inner->peer; work != HR_NONE; work = trace->events[work].next) {
+        trace->events[work].peer = outer;
+        *last = work;
+    }
+}
+
 /* Calls of each thread that lie in no other call; a driver call inside a runtime call is the same wait. */
 static hr_status list_calls(hr_trace *trace)
 {
     uint32_t threads = trace->thread_count;
     int64_t *open_until = calloc((size_t)threads + 1, sizeof *open_until);
     uint32_t *outer = malloc(((size_t)threads + 1) * sizeof *outer);
+    uint32_t *last = malloc(((size_t)threads + 1) * sizeof *last);
     trace->thread_calls = calloc((size_t)threads + 2, sizeof *trace->thread_calls);
-    if (open_until == NULL || outer == NULL || trace->thread_calls == NULL) {
+    if (open_until == NULL || outer == NULL || last == NULL || trace->thread_calls == NULL) {
         free(open_until);
         free(outer);
+        free(last);
         return HR_E_HOST_MEMORY;
     }
     memset(outer, 0xFF, ((size_t)threads + 1) * sizeof *outer);
@@ -193,16 +232,14 @@ static hr_status list_calls(hr_trace *trace)
         if (around != HR_NONE && event->end_ns <= open_until[event->thread] &&
             event->begin_ns < open_until[event->thread]) {
             event->nested = 1;
-            if (event->peer != HR_NONE && trace->events[around].peer == HR_NONE) {
-                /* The work belongs to the call that the program made. */
-                trace->events[around].peer = event->peer;
-                for (uint32_t w = event->peer; w != HR_NONE; w = trace->events[w].next)
-                    trace->events[w].peer = around;
-            }
+            hand_up(trace, around, event, &last[event->thread]);
+            if (event->call == trace->events[around].call)
+                take_sync(&trace->events[around], event);
             continue;
         }
         open_until[event->thread] = event->end_ns;
         outer[event->thread] = i;
+        last[event->thread] = HR_NONE;
         trace->thread_calls[event->thread + 1]++;
         trace->call_count++;
     }
@@ -219,6 +256,7 @@ static hr_status list_calls(hr_trace *trace)
     }
     free(open_until);
     free(outer);
+    free(last);
     return trace->calls != NULL ? HR_OK : HR_E_HOST_MEMORY;
 }
 
@@ -331,6 +369,9 @@ hr_status hr_trace_finish(hr_trace *trace, hr_error *error)
         return hr_fail(error, HR_E_FORMAT, "%s: holds no GPU work and no runtime call to judge", trace->path);
     qsort(trace->events, trace->event_count, sizeof *trace->events, in_time);
     hr_status status = shift_to_origin(trace, error);
+    if (status != HR_OK)
+        return status;
+    status = check_sizes(trace, error);
     if (status != HR_OK)
         return status;
     status = join_calls_with_work(trace);

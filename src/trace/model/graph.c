@@ -634,6 +634,8 @@ hr_status hr_graph_build(const hr_trace *trace, hr_graph **graph, hr_error *erro
     if (made != NULL) {
         made->trace = trace;
         status = build(made);
+        if (status == HR_OK)
+            status = hr_graph_unwind(made);
     }
     if (status != HR_OK) {
         hr_graph_free(&made);

@@ -38,7 +38,8 @@ typedef struct hr_graph {
     int64_t *root_ns; /* node → the earliest time that it may happen by itself; INT64_MIN: edges say it all */
     hr_edge *edges;
     uint32_t edge_count, edge_capacity;
-    int64_t unexplained_ns; /* waits of device work that no edge explains; kept as they are */
+    uint32_t contradictions; /* edges that are off because they closed a circle */
+    int64_t unexplained_ns;  /* waits of device work that no edge explains; kept as they are */
     /* Medians of this trace, used where a repair puts work in a place for which nothing was measured. */
     int64_t stream_lag_ns; /* from the end of work to the begin of the next one in its stream */
     int64_t submit_lag_ns; /* from the begin of a call to its work on an idle stream */
@@ -58,6 +59,10 @@ static inline bool hr_graph_is_work(const hr_graph *graph, uint32_t node)
 {
     return node >= graph->first_work;
 }
+/* Turns off edges that run against time, where edges lead round in a circle: a trace whose clocks or numbers are wrong says
+ * such things. What they led to then happens when it was measured. HR_E_HOST_MEMORY. */
+HR_CHECKED hr_status hr_graph_unwind(hr_graph *graph);
+
 /* The event that a node belongs to. */
 static inline uint32_t hr_graph_event(const hr_graph *graph, uint32_t node)
 {

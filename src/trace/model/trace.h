@@ -110,6 +110,9 @@ typedef enum hr_trace_format {
     HR_FORMAT_RECORDED  /* the recorder of headrace audit -- COMMAND */
 } hr_trace_format;
 
+/* "chrome", "kineto", "nsight", "headrace" or "cupti". Static storage. */
+const char *hr_trace_format_name(hr_trace_format format);
+
 /* What a recorder tells; a rule that needs what is missing answers "cannot tell" and names it. */
 typedef struct hr_trace_has {
     bool calls;        /* host calls, with thread and time */

@@ -219,6 +219,30 @@ static bool scan_lost(hr_json *json, void *user)
     return true;
 }
 
+/* A trace that an audit wrote says what it was before. */
+static bool scan_audited(hr_json *json, void *user)
+{
+    hr_trace *trace = user;
+    hr_json_text value;
+    if (!hr_json_scalar(json, &value))
+        return false;
+    for (int format = HR_FORMAT_CHROME; format <= HR_FORMAT_RECORDED; format++) {
+        if (hr_json_is(&value, hr_trace_format_name((hr_trace_format)format)))
+            trace->format = (hr_trace_format)format;
+    }
+    return true;
+}
+
+static bool scan_missing(hr_json *json, void *user)
+{
+    hr_trace *trace = user;
+    hr_json_text value;
+    if (!hr_json_scalar(json, &value))
+        return false;
+    hr_json_unescape(&value, trace->missing, sizeof trace->missing);
+    return true;
+}
+
 /* One key of the file's outermost object, and its value. */
 static hr_status read_member(hr_window *window, hr_chrome *chrome, bool *saw_events, hr_error *error)
 {
@@ -247,6 +271,10 @@ static hr_status read_member(hr_window *window, hr_chrome *chrome, bool *saw_eve
         *saw_events = true;
         return read_events(window, chrome, false, error);
     }
+    if (hr_json_is(&key, "audited"))
+        return scan_whole(window, scan_audited, chrome->trace, "a format", error);
+    if (hr_json_is(&key, "auditMissing"))
+        return scan_whole(window, scan_missing, chrome->trace, "a text", error);
     if (hr_json_is(&key, "lost") && chrome->trace->format == HR_FORMAT_RECORDED)
         return scan_whole(window, scan_lost, chrome->trace, "a number", error);
     if (devices && byte == '[') {

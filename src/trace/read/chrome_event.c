@@ -99,6 +99,7 @@ static void take_arg(void *user, const hr_json_text *key, const hr_json_text *va
         {"waitoncudaeventrecordcorrid", &args->waits_for, NULL},
         {"sourceaddress", &args->source_address, NULL},
         {"sinkaddress", &args->sink_address, NULL},
+        {"hostprocess", &args->process, &args->has_process},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         if (strcmp(plain, numbers[i].name) != 0)
@@ -234,10 +235,14 @@ static void keep_stream_flag(hr_chrome *chrome)
         hr_stream_flag flag;
     } flags[] = {{"blocking", HR_STREAM_FLAG_BLOCKING},
                  {"non-blocking", HR_STREAM_FLAG_NON_BLOCKING},
-                 {"null", HR_STREAM_FLAG_NULL}};
+                 {"null", HR_STREAM_FLAG_NULL},
+                 {"per-thread", HR_STREAM_FLAG_PER_THREAD}};
     const hr_chrome_args *args = &chrome->args;
     for (uint32_t s = 0; s < chrome->trace->stream_count; s++) {
         hr_trace_stream *stream = &chrome->trace->streams[s];
+        if (args->has_process && (stream->process >= chrome->trace->process_count ||
+                                  chrome->trace->processes[stream->process].id != args->process))
+            continue;
         for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
             if (stream->context == args->context && stream->id == args->stream &&
                 hr_json_is(&args->kind, flags[i].name))
@@ -290,14 +295,26 @@ static uint8_t kind_of_unknown(const hr_chrome *chrome)
     return HR_CHROME_SKIPPED;
 }
 
+/* Whose stream the arguments name; HR_NONE where they do not say. False: out of memory. */
+static bool owner_of(hr_chrome *chrome, uint32_t *process)
+{
+    *process = HR_NONE;
+    if (!chrome->args.has_process)
+        return true;
+    *process = hr_trace_process_of(chrome->trace, chrome->args.process);
+    return *process != HR_NONE;
+}
+
 static bool place_work(hr_chrome *chrome, hr_event *event)
 {
     hr_trace *trace = chrome->trace;
     const hr_chrome_args *args = &chrome->args;
+    if (!owner_of(chrome, &event->process))
+        return false;
     uint64_t device = args->has_device ? args->device : identifier(&chrome->pid);
     uint64_t stream = args->has_stream ? args->stream : identifier(&chrome->tid);
     event->device = hr_trace_device_of(trace, device);
-    event->stream = hr_trace_stream_of(trace, HR_NONE, event->device, args->context, stream);
+    event->stream = hr_trace_stream_of(trace, event->process, event->device, args->context, stream);
     event->bytes = args->bytes;
     if (event->kind == HR_EVENT_COPY) {
         event->source_address = args->source_address;
@@ -318,11 +335,15 @@ static bool place_call(hr_chrome *chrome, hr_event *event)
     hr_call_from_name(chrome->name.at, chrome->name.length, &call);
     event->call = (uint8_t)call;
     event->object = chrome->args.event_id;
+    event->waits_for = chrome->args.waits_for;
     event->bytes = chrome->args.bytes;
     if (chrome->args.has_stream && chrome->args.has_device) {
+        uint32_t owner;
+        if (!owner_of(chrome, &owner))
+            return false;
         event->device = hr_trace_device_of(trace, chrome->args.device);
         event->stream =
-            hr_trace_stream_of(trace, HR_NONE, event->device, chrome->args.context, chrome->args.stream);
+            hr_trace_stream_of(trace, owner, event->device, chrome->args.context, chrome->args.stream);
         if (event->device == HR_NONE || event->stream == HR_NONE)
             return false;
     }

@@ -15,7 +15,8 @@ typedef struct hr_chrome_open {
 typedef struct hr_chrome_args {
     hr_json_text name, kind, sync_kind;
     uint64_t device, context, stream, correlation, bytes, event_id, waits_for, source_address, sink_address;
-    bool has_device, has_stream;
+    uint64_t process; /* the host process whose stream it is, which "pid" does not say of device work */
+    bool has_device, has_stream, has_process;
 } hr_chrome_args;
 
 typedef struct hr_chrome {

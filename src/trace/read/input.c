@@ -157,6 +157,13 @@ void hr_trace_input_close(hr_trace_input **input)
     *input = NULL;
 }
 
+bool hr_trace_input_is_file(const hr_trace_input *input)
+{
+    struct stat about;
+    return input->fd >= 0 && strcmp(input->path, "-") != 0 && fstat(input->fd, &about) == 0 &&
+           S_ISREG(about.st_mode);
+}
+
 const char *hr_trace_input_path(const hr_trace_input *input)
 {
     return input->path;

@@ -16,6 +16,8 @@ HR_CHECKED hr_status hr_trace_input_open_memory(const void *data, size_t bytes, 
                                                 hr_trace_input **input, hr_error *error);
 void hr_trace_input_close(hr_trace_input **input);
 
+/* Can the same bytes be had again by the path? Not those of standard input, of a pipe, or of memory. */
+bool hr_trace_input_is_file(const hr_trace_input *input);
 const char *hr_trace_input_path(const hr_trace_input *input);
 /* The first bytes of the file as it lies there (not unpacked), at most 64; for telling formats apart. */
 size_t hr_trace_input_head(const hr_trace_input *input, const unsigned char **head);

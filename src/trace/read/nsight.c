@@ -70,18 +70,49 @@ hr_status hr_nsight_select(hr_nsight *from, const char *table, const char *const
     return HR_OK;
 }
 
+/* Is the row's begin a time, and its end one that is not before it, or not there at all: a call that the recorder saw no end of? */
+static hr_status check_times(const hr_nsight *from, const char *table, sqlite3_stmt *row, uint64_t number,
+                             hr_error *error)
+{
+    static const char *const names[] = {"start", "end"};
+    for (int column = 0; column < 2; column++) {
+        int type = sqlite3_column_type(row, column);
+        if (type == SQLITE_INTEGER || (column == 1 && type == SQLITE_NULL))
+            continue;
+        const char *found = type == SQLITE_NULL ? "nothing" : (const char *)sqlite3_column_text(row, column);
+        return hr_fail(error, HR_E_FORMAT,
+                       "%s: %s, row %llu: \"%s\" is %.40s, and a whole number of nanoseconds is needed",
+                       from->trace->path, table, (unsigned long long)number, names[column],
+                       found != NULL ? found : "nothing");
+    }
+    int64_t begin = sqlite3_column_int64(row, 0), end = sqlite3_column_int64(row, 1);
+    if (sqlite3_column_type(row, 1) == SQLITE_INTEGER && end < begin)
+        return hr_fail(error, HR_E_FORMAT, "%s: %s, row %llu: ends at %lld, before it begins at %lld",
+                       from->trace->path, table, (unsigned long long)number, (long long)end,
+                       (long long)begin);
+    return HR_OK;
+}
+
 hr_status hr_nsight_rows(hr_nsight *from, const char *table, const char *const *columns, size_t count,
                          hr_nsight_row row, hr_error *error)
 {
+    return hr_nsight_timed_rows(from, table, columns, count, false, row, error);
+}
+
+hr_status hr_nsight_timed_rows(hr_nsight *from, const char *table, const char *const *columns, size_t count,
+                               bool timed, hr_nsight_row row, hr_error *error)
+{
     sqlite3_stmt *statement = NULL;
     hr_status status = hr_nsight_select(from, table, columns, count, &statement, error);
-    while (status == HR_OK) {
+    for (uint64_t number = 1; status == HR_OK; number++) {
         int code = sqlite3_step(statement);
         if (code == SQLITE_DONE)
             break;
         if (code != SQLITE_ROW)
             status = sql_failed(from, table, error);
-        else if (!row(from, statement))
+        else if (timed)
+            status = check_times(from, table, statement, number, error);
+        if (status == HR_OK && !row(from, statement))
             status = no_memory(from, error);
     }
     sqlite3_finalize(statement);
@@ -348,22 +379,34 @@ static const char *const record_columns[] = {"timestamp", "timestamp",     "devi
                                              "streamId",  "correlationId", "globalPid", "eventId"};
 static const char *const range_columns[] = {"start", "end", "globalTid", "text", "textId"};
 
+/* Every release has written these; a file without them is not what it seems, and zeroes in their place would be judged. */
+static const char *const work_needs[] = {"start", "end", "deviceId", "streamId", NULL};
+static const char *const call_needs[] = {"start", "end", "globalTid", "nameId", NULL};
+
 static const struct {
     const char *table;
     const char *const *columns;
     size_t count;
     hr_nsight_row row;
     const char *without; /* what cannot be said without it; null: nothing of weight */
+    const char *const
+        *needed; /* columns without which a row says nothing; null: none, its rows only add to others */
     bool work;
 } tables[] = {
-    {"CUPTI_ACTIVITY_KIND_KERNEL", kernel_columns, COUNT_OF(kernel_columns), kernel_row, "kernels", true},
-    {"CUPTI_ACTIVITY_KIND_MEMCPY", copy_columns, COUNT_OF(copy_columns), copy_row, "copies", true},
-    {"CUPTI_ACTIVITY_KIND_MEMSET", fill_columns, COUNT_OF(fill_columns), fill_row, NULL, true},
-    {"CUPTI_ACTIVITY_KIND_GRAPH_TRACE", graph_columns, COUNT_OF(graph_columns), graph_row, NULL, true},
-    {"CUPTI_ACTIVITY_KIND_RUNTIME", call_columns, COUNT_OF(call_columns), call_row, "host calls", false},
-    {"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", sync_columns, COUNT_OF(sync_columns), sync_row, "waits", false},
-    {"CUPTI_ACTIVITY_KIND_CUDA_EVENT", record_columns, COUNT_OF(record_columns), record_row, NULL, false},
-    {"NVTX_EVENTS", range_columns, COUNT_OF(range_columns), range_row, NULL, false},
+    {"CUPTI_ACTIVITY_KIND_KERNEL", kernel_columns, COUNT_OF(kernel_columns), kernel_row, "kernels",
+     work_needs, true},
+    {"CUPTI_ACTIVITY_KIND_MEMCPY", copy_columns, COUNT_OF(copy_columns), copy_row, "copies", work_needs,
+     true},
+    {"CUPTI_ACTIVITY_KIND_MEMSET", fill_columns, COUNT_OF(fill_columns), fill_row, NULL, work_needs, true},
+    {"CUPTI_ACTIVITY_KIND_GRAPH_TRACE", graph_columns, COUNT_OF(graph_columns), graph_row, NULL, work_needs,
+     true},
+    {"CUPTI_ACTIVITY_KIND_RUNTIME", call_columns, COUNT_OF(call_columns), call_row, "host calls", call_needs,
+     false},
+    {"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", sync_columns, COUNT_OF(sync_columns), sync_row, "waits", NULL,
+     false},
+    {"CUPTI_ACTIVITY_KIND_CUDA_EVENT", record_columns, COUNT_OF(record_columns), record_row, NULL, NULL,
+     false},
+    {"NVTX_EVENTS", range_columns, COUNT_OF(range_columns), range_row, NULL, NULL, false},
 };
 
 static void note_missing(hr_trace *trace, const char *table, const char *what)
@@ -371,6 +414,17 @@ static void note_missing(hr_trace *trace, const char *table, const char *what)
     size_t at = strlen(trace->missing);
     snprintf(trace->missing + at, sizeof trace->missing - at, "%sno table %s (%s)", at != 0 ? ", " : "",
              table, what);
+}
+
+static hr_status check_columns(hr_nsight *from, const char *table, const char *const *needed, hr_error *error)
+{
+    for (; *needed != NULL; needed++) {
+        if (!has_column(from, table, *needed))
+            return hr_fail(error, HR_E_FORMAT,
+                           "%s: table %s has no column \"%s\", which every export of Nsight Systems has",
+                           from->trace->path, table, *needed);
+    }
+    return HR_OK;
 }
 
 static hr_status read_tables(hr_nsight *from, hr_error *error)
@@ -382,8 +436,11 @@ static hr_status read_tables(hr_nsight *from, hr_error *error)
                 note_missing(from->trace, tables[i].table, tables[i].without);
             continue;
         }
-        hr_status status =
-            hr_nsight_rows(from, tables[i].table, tables[i].columns, tables[i].count, tables[i].row, error);
+        bool needs = tables[i].needed != NULL;
+        hr_status status = needs ? check_columns(from, tables[i].table, tables[i].needed, error) : HR_OK;
+        if (status == HR_OK)
+            status = hr_nsight_timed_rows(from, tables[i].table, tables[i].columns, tables[i].count, needs,
+                                          tables[i].row, error);
         if (status != HR_OK)
             return status;
         any |= tables[i].work;

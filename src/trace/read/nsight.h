@@ -33,6 +33,10 @@ bool hr_nsight_has_table(hr_nsight *from, const char *table);
 /* A statement that yields these columns in this order; those that the table lacks are NULL. */
 HR_CHECKED hr_status hr_nsight_select(hr_nsight *from, const char *table, const char *const *columns,
                                       size_t count, sqlite3_stmt **statement, hr_error *error);
+/* Hands every row to `row`. `timed`: the first two columns are a begin and an end, which must be times. HR_E_FORMAT: they are
+ * not; the text names the table, the row and the value. */
+HR_CHECKED hr_status hr_nsight_timed_rows(hr_nsight *from, const char *table, const char *const *columns,
+                                          size_t count, bool timed, hr_nsight_row row, hr_error *error);
 HR_CHECKED hr_status hr_nsight_rows(hr_nsight *from, const char *table, const char *const *columns,
                                     size_t count, hr_nsight_row row, hr_error *error);
 

@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static hr_status foreign(const hr_trace_input *input, const unsigned char *head, size_t bytes,
@@ -52,12 +53,40 @@ static bool starts_json(const unsigned char *head, size_t bytes)
     return true; /* nothing but white space: the JSON reader says that it is empty */
 }
 
+/* A database is read here and there, which a pipe does not allow: all of it comes into memory first. */
+static hr_status read_piped(hr_trace_input *input, hr_trace *trace, hr_error *error)
+{
+    enum { ROOM = 1024 * 1024 };
+    char *bytes = NULL;
+    size_t have = 0, room = 0, got = 1;
+    hr_status status = HR_OK;
+    while (status == HR_OK && got != 0) {
+        if (have == room) {
+            room = room * 2 + ROOM;
+            char *more = realloc(bytes, room);
+            if (more == NULL) {
+                status =
+                    hr_fail(error, HR_E_HOST_MEMORY, "%s: no memory to read it", hr_trace_input_path(input));
+                break;
+            }
+            bytes = more;
+        }
+        status = hr_trace_input_read(input, bytes + have, room - have, &got, error);
+        have += status == HR_OK ? got : 0;
+    }
+    if (status == HR_OK)
+        status = hr_read_nsight_memory(bytes, have, hr_trace_input_path(input), trace, error);
+    free(bytes);
+    return status;
+}
+
 static hr_status read_by_format(hr_trace_input *input, hr_trace *trace, hr_error *error)
 {
     const unsigned char *head;
     size_t bytes = hr_trace_input_head(input, &head);
     if (bytes >= 16 && memcmp(head, "SQLite format 3", 16) == 0)
-        return hr_read_nsight(hr_trace_input_path(input), trace, error);
+        return hr_trace_input_is_file(input) ? hr_read_nsight(hr_trace_input_path(input), trace, error)
+                                             : read_piped(input, trace, error);
     if ((bytes >= 2 && head[0] == 0x1F && head[1] == 0x8B) || starts_json(head, bytes))
         return hr_read_chrome(input, trace, error);
     return foreign(input, head, bytes, error);

@@ -17,7 +17,7 @@ HR_CHECKED hr_status hr_read_trace(const char *path, hr_trace **trace, hr_error 
 /* The readers behind it. Each fills an empty trace and leaves hr_trace_finish() to the caller. */
 HR_CHECKED hr_status hr_read_chrome(hr_trace_input *input, hr_trace *trace, hr_error *error);
 HR_CHECKED hr_status hr_read_nsight(const char *path, hr_trace *trace, hr_error *error);
-/* The same from a file's bytes, for tests. The bytes are copied. */
+/* The same from a file's bytes: of a pipe, or of a test. The bytes are copied. */
 HR_CHECKED hr_status hr_read_nsight_memory(const void *data, size_t bytes, const char *path, hr_trace *trace,
                                            hr_error *error);
 

@@ -5,24 +5,6 @@
 
 #include <inttypes.h>
 
-static const char *format_name(hr_trace_format format)
-{
-    switch (format) {
-    case HR_FORMAT_KINETO:
-        return "kineto";
-    case HR_FORMAT_NSIGHT:
-        return "nsight";
-    case HR_FORMAT_HEADRACE:
-        return "headrace";
-    case HR_FORMAT_RECORDED:
-        return "cupti";
-    case HR_FORMAT_CHROME:
-    case HR_FORMAT_UNKNOWN:
-        break;
-    }
-    return "chrome";
-}
-
 /* Milliseconds with the nanoseconds behind the point: nothing is lost on the way. */
 static void ms(FILE *out, const char *key, int64_t ns)
 {
@@ -47,7 +29,8 @@ static void put_trace(const hr_report *report, FILE *out)
     }
     fputs("{\"trace\":{", out);
     text(out, "path", trace->path);
-    fprintf(out, ",\"format\":\"%s\",\"gpus\":%u,", format_name(trace->format), report->device_count);
+    fprintf(out, ",\"format\":\"%s\",\"gpus\":%u,", hr_trace_format_name(trace->format),
+            report->device_count);
     ms(out, "span_ms", report->span_ns);
     fprintf(out, ",\"kernels\":%" PRIu64 ",\"copies\":%" PRIu64 ",\"calls\":%u", kernels, copies,
             trace->call_count);
@@ -120,6 +103,10 @@ static void put_finding(const hr_report *report, const hr_finding *finding, FILE
     ms(out, "cost_ms", finding->cost_ns);
     fputc(',', out);
     ms(out, "after_ms", finding->after_ns);
+    if (finding->together_ns > 0) {
+        fputc(',', out);
+        ms(out, "together_ms", finding->together_ns);
+    }
     if (finding->most_ns > 0) {
         fputc(',', out);
         ms(out, "at_most_ms", finding->most_ns);
@@ -154,6 +141,7 @@ static void put_prediction(const hr_report *report, FILE *out)
                        : 0.0;
     fprintf(out, ",\"error_pct\":%.3f,", error);
     ms(out, "unexplained_ms", report->unexplained_ns);
+    fprintf(out, ",\"contradictions\":%u", report->contradictions);
     fprintf(out, "},\n \"link\":{\"h2d_gbps\":%.3f,\"d2h_gbps\":%.3f,", report->link_h2d_gbps,
             report->link_d2h_gbps);
     text(out, "source", report->link_source != NULL ? report->link_source : "");

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { MAX_DEVICES = 64, LANES = 100, MAX_ROWS = 4096 };
@@ -201,6 +202,14 @@ static hr_status fail_with(hr_error *error, const char *path, const char *doing)
     return status;
 }
 
+/* A device, a pipe, or a file that is open already under a number: written as it is. A rename would put a file in its place. */
+static bool is_written_in_place(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 &&
+           (!S_ISREG(about.st_mode) || strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0);
+}
+
 /* A new file beside `path`; its name is the caller's to free. */
 static FILE *open_beside(const char *path, char **temporary)
 {
@@ -240,7 +249,7 @@ hr_status hr_span_log_write(const hr_span_log *log, const char *path, const hr_s
         return hr_fail(error, HR_E_HOST_MEMORY, "%s: no memory to write the trace", path);
     char *temporary = NULL;
     hr_status status = HR_OK;
-    file->to = open_beside(path, &temporary);
+    file->to = is_written_in_place(path) ? fopen(path, "we") : open_beside(path, &temporary);
     if (!file->to) {
         status = fail_with(error, path, "cannot make the trace file");
         free(file);
@@ -248,13 +257,14 @@ hr_status hr_span_log_write(const hr_span_log *log, const char *path, const hr_s
     }
     put_all(file, log, about);
     errno = 0;
-    bool written = !ferror(file->to) && fflush(file->to) == 0 && fsync(fileno(file->to)) == 0;
+    bool written =
+        !ferror(file->to) && fflush(file->to) == 0 && (temporary == NULL || fsync(fileno(file->to)) == 0);
     if (!written)
         status = fail_with(error, path, "writing the trace");
     fclose(file->to);
-    if (written && rename(temporary, path) != 0)
+    if (written && temporary != NULL && rename(temporary, path) != 0)
         status = fail_with(error, path, "naming the trace file");
-    if (status != HR_OK)
+    if (status != HR_OK && temporary != NULL)
         unlink(temporary);
     free(temporary);
     free(file);

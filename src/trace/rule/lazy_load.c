@@ -6,15 +6,16 @@
 
 #include <stdio.h>
 
-/* Is another stream's or this stream's work running while the call blocks? Then loading held up a live run.
- */
-static bool runs_meanwhile(const hr_trace *trace, const hr_event *call)
+/* Is work of another call running while the call blocks? Then loading held up a live run. The kernel itself may begin, and
+ * end, before its call returns. */
+static bool runs_meanwhile(const hr_trace *trace, uint32_t launch)
 {
+    const hr_event *call = &trace->events[launch];
     for (uint32_t i = 0; i < trace->work_count; i++) {
         const hr_event *work = &trace->events[trace->work[i]];
         if (work->begin_ns >= call->end_ns)
             return false;
-        if (work->begin_ns < call->end_ns && work->end_ns > call->begin_ns)
+        if (work->peer != launch && work->end_ns > call->begin_ns)
             return true;
     }
     return false;
@@ -37,11 +38,12 @@ static hr_status launch_median(const hr_trace *trace, int64_t *median)
 
 /* A launch is suspicious when it is the kernel's first, took milliseconds, and far longer than launches do
  * here. */
-static bool loads(const hr_trace *trace, const hr_event *call, int64_t median)
+static bool loads(const hr_trace *trace, uint32_t launch, int64_t median)
 {
+    const hr_event *call = &trace->events[launch];
     return call->call == HR_CALL_LAUNCH && call->peer != HR_NONE && trace->events[call->peer].first &&
            hr_event_ns(call) > 2 * HR_RULE_MS && hr_event_ns(call) > 50 * median &&
-           runs_meanwhile(trace, call);
+           runs_meanwhile(trace, launch);
 }
 
 static hr_status check(const hr_trace *trace, hr_findings *findings, hr_error *error)
@@ -54,7 +56,7 @@ static hr_status check(const hr_trace *trace, hr_findings *findings, hr_error *e
     for (uint32_t i = 0; i < trace->call_count; i++) {
         uint32_t index = trace->calls[i];
         const hr_event *call = &trace->events[index];
-        if (!loads(trace, call, median))
+        if (!loads(trace, index, median))
             continue;
         if (finding == NULL && (finding = hr_findings_add(findings, "lazy-load")) == NULL)
             return hr_rule_no_memory(trace, error);

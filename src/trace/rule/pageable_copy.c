@@ -159,16 +159,25 @@ static hr_status check(const hr_trace *trace, hr_findings *findings, hr_error *e
 /* Where all copies are known to be pinned there is nothing to find, whatever else is missing. */
 static const char *lacks(const hr_trace *trace)
 {
-    bool unknown = trace->hip && !trace->has.memory_kinds;
+    uint32_t count[2] = {0}, unknown[2] = {0}; /* uploads, downloads */
+    uint32_t copies = 0, aimless = 0;
     bool pageable = false;
     for (uint32_t i = 0; i < trace->work_count; i++) {
         const hr_event *event = &trace->events[trace->work[i]];
+        if (event->kind != HR_EVENT_COPY)
+            continue;
+        copies++;
+        aimless += event->direction == HR_DIRECTION_UNKNOWN;
         if (!hr_event_is_upload(event) && !hr_event_is_download(event))
             continue;
-        unknown |= hr_event_host_memory(event) == HR_MEMORY_UNKNOWN && !trace->has.memory_kinds;
+        count[hr_event_is_download(event)]++;
+        unknown[hr_event_is_download(event)] += hr_event_host_memory(event) == HR_MEMORY_UNKNOWN;
         pageable |= is_pageable(event);
     }
-    if (unknown)
+    if (copies != 0 && aimless == copies)
+        return "the directions of copies";
+    if ((trace->hip && !trace->has.memory_kinds) || (count[0] != 0 && unknown[0] == count[0]) ||
+        (count[1] != 0 && unknown[1] == count[1]))
         return "the memory kinds of copies (pageable or pinned)";
     return pageable && !trace->has.correlation ? "which call submitted which copy" : NULL;
 }

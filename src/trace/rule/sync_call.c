@@ -117,10 +117,17 @@ static hr_status check(const hr_trace *trace, hr_findings *findings, hr_error *e
     return HR_OK;
 }
 
+static const char *lacks(const hr_trace *trace)
+{
+    if (!trace->has.calls)
+        return hr_rule_lacks_calls(trace);
+    return trace->has.correlation ? NULL : "which call submitted which work";
+}
+
 const hr_rule hr_rule_sync_call = {
     .name = "sync-call",
     .meaning = "the host waits for the GPU in the loop and only then submits what comes next",
-    .needs = "host calls",
-    .lacks = hr_rule_lacks_calls,
+    .needs = "host calls, correlation",
+    .lacks = lacks,
     .check = check,
 };

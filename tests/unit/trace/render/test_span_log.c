@@ -4,6 +4,7 @@
 #include <headrace/span_log.h>
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -144,6 +145,29 @@ static void a_file_that_cannot_be_named_leaves_nothing(void **state)
     hr_span_log_close(&log);
 }
 
+static void a_pipe_is_written_and_not_replaced(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/span_log_XXXXXX", path[64], read_back[4096];
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/pipe", folder);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    int pipe = open(path, O_RDWR | O_CLOEXEC); /* a pipe holds 64 KiB: nobody has to read meanwhile */
+    assert_true(pipe >= 0);
+    hr_span_log *log = open_log();
+    tell(log, &(hr_span){.stage = HR_STAGE_READ, .begin_ns = 5, .end_ns = 9});
+    assert_int_equal(hr_span_log_write(log, path, NULL, NULL), HR_OK);
+    struct stat about;
+    assert_int_equal(stat(path, &about), 0);
+    assert_true(S_ISFIFO(about.st_mode));
+    assert_true(read(pipe, read_back, sizeof read_back) > 20);
+    assert_int_equal(read_back[0], '{');
+    close(pipe);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(folder), 0); /* nothing lies beside it */
+    hr_span_log_close(&log);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -151,6 +175,7 @@ int main(void)
         cmocka_unit_test(threads_lose_nothing),
         cmocka_unit_test(a_file_has_times_from_the_first_span_on),
         cmocka_unit_test(a_file_that_cannot_be_named_leaves_nothing),
+        cmocka_unit_test(a_pipe_is_written_and_not_replaced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
