@@ -37,7 +37,8 @@ typedef struct hr_span_log_about {
 
 /*
  * Writes the log as Chrome JSON, which Perfetto and `headrace audit` open: host work by thread, device work
- * by device and stream. The file appears under its name when it is whole. `about` may be null. Blocks.
+ * by device and stream. The file appears under its name when it is whole; a symbolic link is followed, and a
+ * device or a pipe is written as it is. `about` may be null. Blocks.
  * HR_E_IO, HR_E_NO_SPACE, HR_E_HOST_MEMORY (spans were dropped; nothing is written).
  */
 HR_API HR_CHECKED hr_status hr_span_log_write(const hr_span_log *log, const char *path,

@@ -249,9 +249,13 @@ hr_status hr_span_log_write(const hr_span_log *log, const char *path, const hr_s
         return hr_fail(error, HR_E_HOST_MEMORY, "%s: no memory to write the trace", path);
     char *temporary = NULL;
     hr_status status = HR_OK;
-    file->to = is_written_in_place(path) ? fopen(path, "we") : open_beside(path, &temporary);
+    /* A link stays one: what it points to is written. */
+    char *real = is_written_in_place(path) ? NULL : realpath(path, NULL);
+    const char *named = real ? real : path;
+    file->to = is_written_in_place(path) ? fopen(path, "we") : open_beside(named, &temporary);
     if (!file->to) {
         status = fail_with(error, path, "cannot make the trace file");
+        free(real);
         free(file);
         return status;
     }
@@ -262,11 +266,12 @@ hr_status hr_span_log_write(const hr_span_log *log, const char *path, const hr_s
     if (!written)
         status = fail_with(error, path, "writing the trace");
     fclose(file->to);
-    if (written && temporary != NULL && rename(temporary, path) != 0)
+    if (written && temporary != NULL && rename(temporary, named) != 0)
         status = fail_with(error, path, "naming the trace file");
     if (status != HR_OK && temporary != NULL)
         unlink(temporary);
     free(temporary);
+    free(real);
     free(file);
     return status;
 }

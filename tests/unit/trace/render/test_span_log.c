@@ -168,6 +168,31 @@ static void a_pipe_is_written_and_not_replaced(void **state)
     hr_span_log_close(&log);
 }
 
+static void a_symbolic_link_stays_one(void **state)
+{
+    (void)state;
+    char folder[] = "span-log-XXXXXX", link_path[64], path[64];
+    assert_non_null(mkdtemp(folder));
+    snprintf(link_path, sizeof link_path, "%s/link.json", folder);
+    snprintf(path, sizeof path, "%s/t.json", folder);
+    FILE *old = fopen(path, "we");
+    assert_non_null(old);
+    fclose(old);
+    assert_int_equal(symlink("t.json", link_path), 0);
+    hr_span_log *log = open_log();
+    assert_int_equal(hr_span_log_write(log, link_path, NULL, NULL), HR_OK);
+    const char *text = read_file(path);
+    assert_ptr_equal(strstr(text, "{\"headrace\":"), text);
+    struct stat about;
+    assert_int_equal(lstat(link_path, &about), 0);
+    assert_true(S_ISLNK(about.st_mode));
+    assert_int_equal(entries(folder), 2);
+    unlink(link_path);
+    unlink(path);
+    rmdir(folder);
+    hr_span_log_close(&log);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -176,6 +201,7 @@ int main(void)
         cmocka_unit_test(a_file_has_times_from_the_first_span_on),
         cmocka_unit_test(a_file_that_cannot_be_named_leaves_nothing),
         cmocka_unit_test(a_pipe_is_written_and_not_replaced),
+        cmocka_unit_test(a_symbolic_link_stays_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
