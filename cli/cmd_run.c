@@ -39,7 +39,8 @@ static int read_size(const cli_args *args, const char *name, uint64_t *bytes)
     snprintf(flag, sizeof flag, "--%s", name);
     if (text && (!cli_parse_size(text, bytes) || *bytes == 0))
         return cli_fail(CLI_UNUSABLE, flag,
-                        "\"%s\" is no size; give bytes, or a number with K, M or G, from 1 to 8191P", text);
+                        "\"%s\" is no size; give bytes, or a number with K, M or G, from 1 to 8589934591G",
+                        text);
     return CLI_DONE;
 }
 

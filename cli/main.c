@@ -2,8 +2,10 @@
 /* Finds the verb and hands over. */
 #include "cli.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 static int run_verb(const cli_verb *verb, int argc, char **argv)
 {
@@ -35,8 +37,26 @@ static int print_generated(const char *what, const char *name)
     return cli_end_output(CLI_DONE);
 }
 
+/*
+ * A standard file that is closed would be the next file that is opened: a message would go into an output. What stands
+ * in its place can be neither read nor written, as a closed one cannot.
+ */
+static bool fill_standard_files(void)
+{
+    for (int number = STDIN_FILENO; number <= STDERR_FILENO; number++) {
+        if (fcntl(number, F_GETFD) >= 0)
+            continue;
+        /* The lowest number that is free is this one. */
+        if (open("/dev/null", number == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
+            return false;
+    }
+    return true;
+}
+
 int main(int argc, char **argv)
 {
+    if (!fill_standard_files())
+        return CLI_FAILED;
     /* A reader that went away, or a file beyond its limit, is a failed write with a message, not a silent
      * death. */
     signal(SIGPIPE, SIG_IGN);

@@ -43,6 +43,9 @@ int run_choose_op(run_job *job, const cli_args *args);
 int run_open_inputs(run_job *job);
 int run_open_devices(run_job *job);
 int run_open_output(run_job *job);
+/* Can these paths be read and written together? Of the inputs, and, once the op's plan is known, of all. */
+int run_check_inputs(const run_job *job);
+int run_check_outputs(const run_job *job);
 /* Opens the pipeline, runs it, shows progress, obeys signals. */
 int run_execute(run_job *job);
 /* Computes again on the CPU and compares with what was written. */

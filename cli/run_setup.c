@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 int run_exit_of(hr_status status)
 {
@@ -150,19 +149,12 @@ int run_open_options(const run_job *job, uint32_t nth, hr_open_options *options)
 static int check_input_count(const run_job *job)
 {
     uint32_t count = 0;
-    int pipes = 0;
-    for (const char *path; (path = cli_get_nth(job->args, "in", count)) != NULL; count++)
-        pipes += !strcmp(path, "-");
+    while (cli_get_nth(job->args, "in", count) != NULL)
+        count++;
     if (count != job->op->inputs)
         return cli_fail(CLI_UNUSABLE, job->op->name, "needs %u input%s (--in), found %u", job->op->inputs,
                         job->op->inputs == 1 ? "" : "s", count);
-    if (pipes > 1)
-        return cli_fail(CLI_UNUSABLE, "--in", "standard input can be read once, and - is given %d times",
-                        pipes);
-    if (pipes && cli_has(job->args, "verify"))
-        return cli_fail(CLI_UNUSABLE, "--verify",
-                        "reads the inputs again, which standard input does not allow");
-    return CLI_DONE;
+    return run_check_inputs(job);
 }
 
 int run_open_inputs(run_job *job)
@@ -246,62 +238,12 @@ int run_open_devices(run_job *job)
     return CLI_DONE;
 }
 
-/* No file may be read and replaced by the same run. */
-static int check_distinct(const run_job *job)
-{
-    const char *outputs[] = {job->out_path, cli_get(job->args, "trace")};
-    for (size_t k = 0; k < 2; k++) {
-        const char *kernel = cli_get(job->args, "kernel");
-        for (uint32_t i = 0; outputs[k] && i < job->in_count; i++) {
-            if (hr_same_file(job->in_path[i], outputs[k]))
-                return cli_fail(CLI_UNUSABLE, outputs[k],
-                                "is the same file as the input %s; give the result another name",
-                                job->in_path[i]);
-        }
-        if (outputs[k] && kernel && hr_same_file(kernel, outputs[k]))
-            return cli_fail(CLI_UNUSABLE, outputs[k],
-                            "is the same file as the kernel %s; give the result another name", kernel);
-    }
-    if (outputs[1] && !strcmp(outputs[1], "-"))
-        return cli_fail(CLI_UNUSABLE, "--trace", "needs the name of a file, found -");
-    if (outputs[0] && outputs[1] && (!strcmp(outputs[0], outputs[1]) || hr_same_file(outputs[0], outputs[1])))
-        return cli_fail(CLI_UNUSABLE, outputs[1], "is given as the output and as the trace");
-    return CLI_DONE;
-}
-
-static int check_output_options(const run_job *job)
-{
-    const cli_args *args = job->args;
-    if (!job->out_path)
-        return cli_fail(CLI_UNUSABLE, "run", "%s needs an output (--out PATH)", job->op->name);
-    if (!strcmp(job->out_path, "-")) {
-        if (cli_has(args, "json"))
-            return cli_fail(CLI_UNUSABLE, "--json",
-                            "standard output carries the array already; give --out a file");
-        if (cli_has(args, "verify"))
-            return cli_fail(CLI_UNUSABLE, "--verify",
-                            "reads the output again, which standard output does not allow");
-        if (isatty(STDOUT_FILENO))
-            return cli_fail(CLI_UNUSABLE, "standard output",
-                            "is a terminal, and the array is binary; give --out a file, or a pipe");
-    }
-    return CLI_DONE;
-}
-
 int run_open_output(run_job *job)
 {
     hr_error error = HR_ERROR_INIT;
     job->out_path = cli_get(job->args, "out");
-    if (job->plan.outputs == 0) {
-        if (job->out_path)
-            return cli_fail(CLI_UNUSABLE, "--out", "%s gives a result and no array; leave --out away",
-                            job->op->name);
-        return check_distinct(job);
-    }
-    int exit = check_output_options(job);
-    if (exit == CLI_DONE)
-        exit = check_distinct(job);
-    if (exit != CLI_DONE)
+    int exit = run_check_outputs(job);
+    if (exit != CLI_DONE || job->plan.outputs == 0)
         return exit;
     hr_status status =
         hr_output_create(job->out_path, job->plan.dtype[0], &job->plan.shape[0], NULL, &job->out, &error);

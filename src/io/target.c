@@ -103,6 +103,11 @@ static hr_status use_open(hr_target *target, int fd, hr_error *error)
     }
     off_t base = lseek(fd, 0, SEEK_CUR);
     int flags = fcntl(fd, F_GETFL);
+    /* Opened again by its name, as pipes are, it could be written; that is not what it was given for. */
+    if (flags >= 0 && (flags & O_ACCMODE) == O_RDONLY) {
+        close(fd);
+        return hr_io_fail(error, EBADF, target->name, "write");
+    }
     if (!S_ISREG(st.st_mode) || base < 0 || flags < 0 || (flags & O_APPEND) != 0) {
         return hr_io_stream_open(target->name, fd, &target->stream, error);
     }

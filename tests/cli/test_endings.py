@@ -3,6 +3,7 @@
 import os
 import resource
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -104,6 +105,25 @@ class Endings(CommandTest):
             self.assert_one_line(done.stderr)
             self.assertIn(b"No space left", done.stderr)
 
+    def test_closed_standard_files(self):
+        # What is opened next must not take their numbers: reports would be written into it.
+        a = np.arange(1000, dtype="f4")
+        np.save(self.path("small.npy"), a)
+        for closed in ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"]:
+            for device in ["cpu", "cpu:discrete"]:
+                command = f'"$0" run copy --in small.npy --out c.npy --device {device} --json --timeline {closed}'
+                done = subprocess.run(["sh", "-c", command, HEADRACE], cwd=self.folder, env=self.environment, capture_output=True,
+                                      timeout=60)
+                self.assertEqual(done.returncode, 1 if ">&- " in closed + " " and closed != "2>&-" else 0, (closed, done.stderr))
+                np.testing.assert_array_equal(np.load(self.path("c.npy")), a)
+        for command in ['"$0" run copy --in small.npy --out - -q >&-', '"$0" run copy --in - --out c.npy -q <&-',
+                        '"$0" run copy --in small.npy --out - -q 1<small.npy', '"$0" run sum --in small.npy -q >&-']:
+            done = subprocess.run(["sh", "-c", command, HEADRACE], cwd=self.folder, env=self.environment, capture_output=True,
+                                  timeout=60)
+            self.assertIn(done.returncode, (1, 2), command)
+            self.assert_one_line(done.stderr)
+            np.testing.assert_array_equal(np.load(self.path("small.npy")), a)
+
     def test_input_that_ends_early(self):
         with open(self.path("a.npy"), "rb") as file:
             head = file.read(1 << 20)
@@ -147,6 +167,15 @@ class Endings(CommandTest):
         done = self.run_command("run", "copy", "--in", "a.npy", "--out", "none/out.npy")
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assert_one_line(done.stderr)
+
+    def test_trace_into_a_pipe(self):
+        # A pipe stays one: no file is put in its place.
+        os.mkfifo(self.path("pipe"))
+        reader = os.open(self.path("pipe"), os.O_RDONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, reader)
+        self.run_well("run", "sum", "--in", "a.npy", "--trace", "pipe", "-q", "--chunk", "64M")
+        self.assertTrue(os.read(reader, 65536).startswith(b'{"headrace":'))
+        self.assertTrue(stat.S_ISFIFO(os.lstat(self.path("pipe")).st_mode))
 
     def test_unwritable_trace_keeps_the_output(self):
         done = self.run_command("run", "copy", "--in", "a.npy", "--out", "new.npy", "--trace", "none/t.json", "-q")

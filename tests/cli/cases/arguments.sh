@@ -46,6 +46,18 @@ try headrace run copy --in a.npy --out c.jpg
 try headrace run copy --in picture.npy --out c.jpg --verify
 try headrace run copy --in a.npy --out c.npy --trace -
 try headrace run copy --in a.npy --out c.npy --trace c.npy
+try headrace run copy --in a.npy --out c.npy --trace /dev/stdout
+try headrace run copy --in a.npy --out c.npy --trace ''
+try headrace run copy --in '' --out c.npy
+try headrace run copy --in a.npy --out ''
+try headrace run copy --in a.npy --out /dev/stdout --json
+try headrace run copy --in a.npy --out /proc/self/fd/1 --verify
+try headrace run copy --in a.npy --out /dev/null --verify
+try headrace run add --in - --in /dev/stdin --out c.npy
+mkfifo pipe
+try headrace run add --in pipe --in ./pipe --dtype u8 --out c.npy
+try headrace run copy --in pipe --dtype u8 --out c.npy --verify
+try headrace run copy --in a.npy --out pipe --verify
 try headrace bench
 try headrace bench speed
 try headrace info now
