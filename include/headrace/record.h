@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 /*
- * The path of the recorder, "headrace/headrace-record.so" beside the library, or what the environment's
+ * The path of the recorder, "headrace/recorder.so" beside the library, or what the environment's
  * HEADRACE_RECORDER names. A program that is started with CUDA_INJECTION64_PATH set to it and HEADRACE_RECORD
  * to a folder leaves one trace a process there, "<process>.json", when it ends normally;
  * HEADRACE_RECORD_EVENTS bounds how many events it keeps (8 million; about 100 bytes each). Any thread, does

@@ -17,7 +17,7 @@ hr_status hr_record_module(char *path, size_t room, hr_error *error)
         if (dladdr((const void *)(size_t)&hr_record_module, &library) == 0 || library.dli_fname == NULL)
             return hr_fail(error, HR_E_UNSUPPORTED, "recorder: the library's own place is not known");
         const char *slash = strrchr(library.dli_fname, '/');
-        snprintf(beside, sizeof beside, "%.*sheadrace/headrace-record.so",
+        snprintf(beside, sizeof beside, "%.*sheadrace/recorder.so",
                  slash != NULL ? (int)(slash + 1 - library.dli_fname) : 0, library.dli_fname);
         named = beside;
     }
