@@ -141,21 +141,42 @@ static void query_call(hr_order *order, const hr_event *call)
     order->open_count = kept;
 }
 
-static bool overlaps(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes)
-{
-    return a != 0 && b != 0 && a < b + b_bytes && b < a + a_bytes;
-}
-
 static bool is_host(hr_memory memory)
 {
     return memory == HR_MEMORY_PAGEABLE || memory == HR_MEMORY_PINNED;
+}
+
+/* Memory that is released may be handed out again, at the same address, and the allocator sees to the order: what lies there then
+ * is another allocation. Which one was released is not always told, so all accesses of its kind are forgotten. */
+static void release(hr_order *order, hr_call call)
+{
+    bool device = call == HR_CALL_DEVICE_FREE || call == HR_CALL_POOL_FREE;
+    bool host = call == HR_CALL_PINNED_FREE || call == HR_CALL_UNREGISTER;
+    uint32_t kept = 0;
+    if (!device && !host)
+        return;
+    for (uint32_t i = 0; i < order->open_count; i++) {
+        const hr_event *copy = &order->trace->events[order->open[i].event];
+        bool on_host = is_host((hr_memory)copy->source) || is_host((hr_memory)copy->sink);
+        bool on_device = !is_host((hr_memory)copy->source) || !is_host((hr_memory)copy->sink);
+        if (!(device && on_device) && !(host && on_host))
+            order->open[kept++] = order->open[i];
+    }
+    order->open_count = kept;
+}
+
+static bool overlaps(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes)
+{
+    return a != 0 && b != 0 && a < b + b_bytes && b < a + a_bytes;
 }
 
 /* What the pair is, were it not in order: −1 when the two do not disturb each other. */
 static int hazard_of(const hr_event *first, const hr_event *second)
 {
     bool write_write = overlaps(first->sink_address, first->bytes, second->sink_address, second->bytes);
-    bool read_write = overlaps(first->source_address, first->bytes, second->sink_address, second->bytes);
+    /* An upload from pageable memory has taken its data when its call returns: it goes on from the driver's own buffer. */
+    bool read_write = first->source != HR_MEMORY_PAGEABLE &&
+                      overlaps(first->source_address, first->bytes, second->sink_address, second->bytes);
     bool write_read = overlaps(first->sink_address, first->bytes, second->source_address, second->bytes);
     if (write_read)
         return is_host((hr_memory)first->sink) ? (int)HR_HAZARD_EARLY : (int)HR_HAZARD_DEVICE;
@@ -254,6 +275,8 @@ static hr_status walk(hr_order *order, const hazard_search *search)
             wait_call(order, call);
         else if (call->call == HR_CALL_QUERY)
             query_call(order, call);
+        else
+            release(order, (hr_call)call->call);
         if (status != HR_OK)
             return status;
     }

@@ -150,6 +150,44 @@ static void a_buffer_filled_while_it_is_read_is_reuse_and_the_reverse_is_read_ea
     assert_int_equal(maker_judge(&made.maker, &hr_rule_read_early, NULL), 0);
 }
 
+/* Upload, a call on memory, and an upload on another stream to the same address. */
+static uint32_t taken_again(const char *call)
+{
+    scene made = begin(NOTHING);
+    copy(&made, made.first, HR_DIRECTION_H2D, HOST, DEVICE, 10.0);
+    call_on(&made, call, made.first, 0, 14.0);
+    copy(&made, made.second, HR_DIRECTION_H2D, HOST + 1024 * KIB, DEVICE, 80.0);
+    return maker_judge(&made.maker, &hr_rule_missing_dependency, NULL);
+}
+
+static void memory_that_was_released_meanwhile_is_another_one(void **state)
+{
+    (void)state;
+    assert_int_equal(taken_again("cudaFreeAsync"), 0);
+    assert_int_equal(taken_again("cudaFree"), 0);
+    assert_int_equal(taken_again("cudaMallocAsync"), 1);
+    /* What was released lies on the host: the device's memory is what it was. */
+    scene made = host_pair(NOTHING, true);
+    assert_int_equal(maker_judge(&made.maker, &hr_rule_buffer_reuse, NULL), 1);
+    made = begin(NOTHING);
+    copy(&made, made.first, HR_DIRECTION_H2D, HOST, DEVICE, 10.0);
+    call_on(&made, "cudaFreeHost", made.first, 0, 14.0);
+    copy(&made, made.second, HR_DIRECTION_D2H, HOST, DEVICE + 1024 * KIB, 80.0);
+    assert_int_equal(maker_judge(&made.maker, &hr_rule_buffer_reuse, NULL), 0);
+}
+
+static void an_upload_from_pageable_memory_has_taken_its_data(void **state)
+{
+    (void)state;
+    scene made = host_pair(NOTHING, true);
+    for (uint32_t i = 0; i < made.maker.trace->event_count; i++) {
+        hr_event *event = &made.maker.trace->events[i];
+        if (event->kind == HR_EVENT_COPY && event->direction == HR_DIRECTION_H2D)
+            event->source = HR_MEMORY_PAGEABLE;
+    }
+    assert_int_equal(maker_judge(&made.maker, &hr_rule_buffer_reuse, NULL), 0);
+}
+
 static void without_addresses_nobody_can_tell(void **state)
 {
     (void)state;
@@ -171,6 +209,8 @@ int main(void)
         cmocka_unit_test(the_same_stream_is_in_order),
         cmocka_unit_test(an_edge_through_a_third_stream_counts),
         cmocka_unit_test(a_buffer_filled_while_it_is_read_is_reuse_and_the_reverse_is_read_early),
+        cmocka_unit_test(memory_that_was_released_meanwhile_is_another_one),
+        cmocka_unit_test(an_upload_from_pageable_memory_has_taken_its_data),
         cmocka_unit_test(without_addresses_nobody_can_tell),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
