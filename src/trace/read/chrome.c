@@ -259,6 +259,8 @@ static hr_status read_member(hr_window *window, hr_chrome *chrome, bool *saw_eve
         chrome->trace->format = HR_FORMAT_RECORDED;
     else if (hr_json_is(&key, "pytorch"))
         chrome->trace->pytorch = true;
+    else if (hr_json_is(&key, "launch_blocking"))
+        chrome->trace->serialised = true;
     else if (hr_json_is(&key, "schemaVersion") && chrome->trace->format == HR_FORMAT_UNKNOWN)
         chrome->trace->format = HR_FORMAT_KINETO;
     status = next_byte(window, &byte, error);

@@ -237,6 +237,13 @@ static bool has_pytorch(void)
     return found;
 }
 
+/* Then every launch waits for its kernel, and the trace does not show the program as it is without. */
+static bool launches_wait(void)
+{
+    const char *set = getenv("CUDA_LAUNCH_BLOCKING");
+    return set != NULL && *set != '\0' && strcmp(set, "0") != 0;
+}
+
 bool hr_record_write(const char *path)
 {
     size_t length = strlen(path) + 8;
@@ -249,9 +256,10 @@ bool hr_record_write(const char *path)
     if (writer.out != NULL) {
         survey(&writer);
         fprintf(writer.out,
-                "{\"headrace\":\"%s\",\"recorder\":\"cupti\",%s\"lost\":%" PRIu64
+                "{\"headrace\":\"%s\",\"recorder\":\"cupti\",%s%s\"lost\":%" PRIu64
                 ",\"displayTimeUnit\":\"ns\",\"traceEvents\":[",
                 HR_VERSION_STRING, has_pytorch() ? "\"pytorch\":true," : "",
+                launches_wait() ? "\"launch_blocking\":true," : "",
                 hr_store_lost() + hr_work_get_facts()->dropped);
         write_names(&writer);
         write_events(&writer);

@@ -185,8 +185,8 @@ static void put_host_names(hr_perfetto *to)
 static void put_head(hr_perfetto *to)
 {
     const hr_trace *trace = to->report->trace;
-    fprintf(to->out, "{\"audited\":\"%s\",%s", hr_trace_format_name(trace->format),
-            trace->pytorch ? "\"pytorch\":true," : "");
+    fprintf(to->out, "{\"audited\":\"%s\",%s%s", hr_trace_format_name(trace->format),
+            trace->pytorch ? "\"pytorch\":true," : "", trace->serialised ? "\"launch_blocking\":true," : "");
     if (trace->lost_records != 0)
         fprintf(to->out, "\"lost\":%" PRIu32 ",", trace->lost_records);
     if (trace->missing[0] != '\0') {

@@ -55,6 +55,18 @@ static void refused(const char *text, hr_status wanted, const char *part)
     "Device)\",\"pid\":0,\"tid\":7,\"ts\":"                                     \
     "11.5,\"dur\":3.25,\"args\":{\"device\":0,\"context\":1,\"stream\":7,\"correlation\":9,\"bytes\":4096}}"
 
+static void the_recorder_says_that_launches_wait(void **state)
+{
+    (void)state;
+    hr_trace *trace =
+        read_text("{\"recorder\":\"cupti\",\"launch_blocking\":true,\"traceEvents\":[" CALL "," COPY "]}");
+    assert_true(trace->serialised);
+    hr_trace_free(&trace);
+    trace = read_text("{\"recorder\":\"cupti\",\"traceEvents\":[" CALL "," COPY "]}");
+    assert_false(trace->serialised);
+    hr_trace_free(&trace);
+}
+
 static void times_become_exact_nanoseconds(void **state)
 {
     (void)state;
@@ -270,6 +282,7 @@ static void nothing_is_lost_where_a_window_ends(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_recorder_says_that_launches_wait),
         cmocka_unit_test(times_become_exact_nanoseconds),
         cmocka_unit_test(order_of_keys_and_strange_numbers_do_not_matter),
         cmocka_unit_test(missing_arguments_are_unknown_and_not_guessed),

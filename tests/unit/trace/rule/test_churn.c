@@ -134,6 +134,20 @@ static void launches_that_wait_for_their_kernel_suspend_the_verdicts(void **stat
     assert_int_equal(maker_judge(&free_running, &hr_rule_profiler, NULL), 0);
 }
 
+/* Calls of 12 µs under a slow recorder, kernels of 2 µs that begin 6 µs after them: done before the call is, and not waited for. */
+static void kernels_that_are_done_before_a_slow_call_are_not_waited_for(void **state)
+{
+    (void)state;
+    trace_maker maker = maker_open();
+    uint32_t thread = maker_thread(&maker, 1), stream = maker_stream(&maker, 7, HR_STREAM_FLAG_NON_BLOCKING);
+    for (unsigned step = 0; step < 100; step++) {
+        double at = step * 13.0;
+        maker_call(&maker, thread, "cudaLaunchKernel", at, at + 12.0);
+        maker_kernel(&maker, stream, "work", at + 6.0, at + 8.0);
+    }
+    assert_int_equal(maker_judge(&maker, &hr_rule_profiler, NULL), 0);
+}
+
 static void lost_records_are_told_and_suspend_nothing(void **state)
 {
     (void)state;
@@ -169,6 +183,7 @@ int main(void)
         cmocka_unit_test(moves_on_demand_are_found_and_prefetched_ones_are_not),
         cmocka_unit_test(managed_memory_without_records_of_its_moves_cannot_be_judged),
         cmocka_unit_test(launches_that_wait_for_their_kernel_suspend_the_verdicts),
+        cmocka_unit_test(kernels_that_are_done_before_a_slow_call_are_not_waited_for),
         cmocka_unit_test(lost_records_are_told_and_suspend_nothing),
         cmocka_unit_test(without_calls_nothing_is_judged),
     };
