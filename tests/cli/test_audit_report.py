@@ -317,6 +317,28 @@ class Masks(unittest.TestCase):
             self.assertAlmostEqual(finding["after_ms"], two["trace"]["span_ms"], delta=0.01)
 
 
+    def test_a_blocking_copy_comes_before_streams_of_their_own(self):
+        """Own streams alone would gain as much in the replay, but a copy that holds the host cannot be put on another stream."""
+        events, host, kernel_end, steps = [], 0.0, 0.0, 40
+        for step in range(steps):
+            begin = max(host + 5, kernel_end + 1.2)
+            events.append(call("cudaMemcpy", host, begin + 84 + 2 - host, 2 * step + 1))
+            events.append(work("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", begin, 84, 2 * step + 1, bytes=84 * 50000))
+            host = begin + 84 + 2 + 50
+            events.append(call("cudaLaunchKernel", host, 4, 2 * step + 2))
+            events.append(work("kernel", "k", host + 5, 300, 2 * step + 2))
+            kernel_end = host + 305
+            host += 4
+        with tempfile.TemporaryDirectory() as folder:
+            trace = os.path.join(folder, "trace.json")
+            write(trace, events, schemaVersion=1)
+            made = report(trace)
+        found = {finding["rule"]: finding for finding in made["findings"] if finding["kind"] == "defect"}
+        self.assertEqual(sorted(found), ["same-stream", "sync-copy"])
+        self.assertAlmostEqual(found["sync-copy"]["after_ms"], steps * (84 + 300 + 2.4) / 1e3, delta=0.3)
+        self.assertAlmostEqual(found["sync-copy"]["cost_ms"], made["trace"]["span_ms"] - found["sync-copy"]["after_ms"], delta=0.01)
+
+
 class Early(unittest.TestCase):
     """What is wrong with the options is said before a command runs for hours."""
 

@@ -53,6 +53,16 @@ static hr_status replay(const hr_audit *audit, const hr_findings *findings, cons
     return HR_OK;
 }
 
+/*
+ * Which repair is tried first: the one that gains more alone; but streams of their own for copies come behind all others, since
+ * they gain only what a host that runs ahead can use, and a copy that holds the host cannot be put on another stream at all.
+ */
+static bool goes_before(const hr_finding *a, const hr_finding *b)
+{
+    bool a_last = a->repair.kind == HR_REPAIR_OWN_STREAM, b_last = b->repair.kind == HR_REPAIR_OWN_STREAM;
+    return a_last != b_last ? b_last : a->after_ns < b->after_ns;
+}
+
 /* after_ns of each finding: with this repair and no other. */
 static hr_status replay_each(hr_audit *audit, const hr_findings *findings, hr_gains *gains, hr_error *error)
 {
@@ -70,7 +80,7 @@ static hr_status replay_each(hr_audit *audit, const hr_findings *findings, hr_ga
             return status;
         finding->after_ns = result.span_ns < today ? result.span_ns : today;
         uint32_t at = gains->count++;
-        for (; at > 0 && findings->at[gains->order[at - 1]].after_ns > finding->after_ns; at--)
+        for (; at > 0 && goes_before(finding, &findings->at[gains->order[at - 1]]); at--)
             gains->order[at] = gains->order[at - 1];
         gains->order[at] = i;
     }
