@@ -83,6 +83,33 @@ static uint64_t chunk_for_slot(const hr_pipeline *pipeline, uint64_t slot_bytes,
     return hr_mul_overflows(units, hr_cut_unit_bytes(cut), &bytes) ? UINT64_MAX : hr_plan_round_chunk(bytes);
 }
 
+hr_status hr_plan_fit_chunk(hr_pipeline *pipeline, uint64_t chunk, uint64_t slots,
+                            uint64_t (*fitting)(const hr_pipeline *pipeline), hr_error *error)
+{
+    uint64_t smallest = hr_cut_unit_bytes(&pipeline->cut) * pipeline->cut.align_units;
+    for (uint64_t wanted = slots; wanted > 0; wanted /= 2) {
+        uint64_t tried = chunk;
+        for (;;) {
+            hr_status status = hr_cut_set_chunk(&pipeline->cut, tried, error);
+            if (status != HR_OK || fitting(pipeline) >= wanted) {
+                return status;
+            }
+            /* Slots do not become smaller than their alignment. */
+            if (tried / 2 < smallest || tried <= HR_SLOT_ALIGN) {
+                break;
+            }
+            tried /= 2;
+        }
+    }
+    return HR_OK;
+}
+
+static uint64_t lanes_that_fit(const hr_pipeline *pipeline)
+{
+    uint64_t slot_bytes = hr_lane_slot_bytes(pipeline);
+    return slot_bytes > 0 ? hr_plan_pinned_limit(pipeline) / slot_bytes : UINT64_MAX;
+}
+
 static bool any_port_does_io(const hr_pipeline *pipeline)
 {
     bool any = false;
@@ -130,8 +157,10 @@ hr_status hr_plan_lanes(hr_pipeline *pipeline, hr_error *error)
     uint64_t slot = pipeline->info.l2_bytes > 0 ? 2 * pipeline->info.l2_bytes : MIB;
     slot = hr_max_u64(LANE_SLOT_LEAST, hr_min_u64(slot, LANE_SLOT_MOST));
     uint64_t limit = hr_plan_pinned_limit(pipeline);
-    uint64_t chunk = options->chunk_bytes > 0 ? options->chunk_bytes : chunk_for_slot(pipeline, slot, lanes);
-    hr_status status = hr_cut_set_chunk(&pipeline->cut, chunk, error);
+    hr_status status = options->chunk_bytes > 0
+                           ? hr_cut_set_chunk(&pipeline->cut, options->chunk_bytes, error)
+                           : hr_plan_fit_chunk(pipeline, chunk_for_slot(pipeline, slot, lanes), lanes,
+                                               lanes_that_fit, error);
     if (status != HR_OK) {
         return status;
     }

@@ -27,6 +27,13 @@ HR_CHECKED hr_status hr_plan_flow(hr_pipeline *pipeline, hr_error *error);
 /* Rounds a planned chunk down to what files like. */
 uint64_t hr_plan_round_chunk(uint64_t bytes);
 
+/*
+ * Sets the cut's chunk: the planned one, halved until `slots` slots of it fit; where they never do, until fewer do. The
+ * smallest chunk is set where not even one fits. `fitting` tells how many slots of the cut's chunk there is room for.
+ */
+HR_CHECKED hr_status hr_plan_fit_chunk(hr_pipeline *pipeline, uint64_t chunk, uint64_t slots,
+                                       uint64_t (*fitting)(const hr_pipeline *pipeline), hr_error *error);
+
 /* Cores that the host may use. */
 uint64_t hr_plan_cores(const hr_pipeline *pipeline);
 

@@ -117,10 +117,11 @@ static hr_status does_not_fit(const hr_pipeline *pipeline, uint64_t depth, hr_er
 {
     return hr_fail(
         error, HR_E_RANGE,
-        "pipeline: %" PRIu64 " slots for chunks of %" PRIu64 " bytes need %" PRIu64
+        "pipeline: %" PRIu64 " slot%s for chunks of %" PRIu64 " bytes need%s %" PRIu64
         " bytes of host and %" PRIu64 " bytes of device memory, and the limits are %" PRIu64 " and %" PRIu64,
-        depth, pipeline->cut.chunk_units * hr_cut_unit_bytes(&pipeline->cut),
-        depth * flow_slot_host_bytes(pipeline, pipeline->state), depth * flow_slot_device_bytes(pipeline),
+        depth, depth == 1 ? "" : "s", pipeline->cut.chunk_units * hr_cut_unit_bytes(&pipeline->cut),
+        depth == 1 ? "s" : "", depth * flow_slot_host_bytes(pipeline, pipeline->state),
+        depth * flow_slot_device_bytes(pipeline),
         hr_plan_pinned_limit(pipeline) / pipeline->options.device_count, hr_plan_device_limit(pipeline));
 }
 
@@ -139,7 +140,7 @@ static uint64_t least_chunk(const hr_pipeline *pipeline)
     return hr_mul_overflows(units, unit, &bytes) ? UINT64_MAX : hr_max_u64(bytes, FLOW_CHUNK_LEAST);
 }
 
-/* The best chunk, halved until enough slots of it fit. */
+/* The best chunk, or what fits of it. */
 static hr_status choose_chunk(hr_pipeline *pipeline, const hr_cost_stage *stages, hr_error *error)
 {
     uint64_t least = least_chunk(pipeline);
@@ -149,13 +150,7 @@ static hr_status choose_chunk(hr_pipeline *pipeline, const hr_cost_stage *stages
                            total_chunk_bytes(pipeline) / pipeline->options.device_count, (double)least, most);
     uint64_t smallest = hr_cut_unit_bytes(&pipeline->cut) * pipeline->cut.align_units;
     uint64_t chunk = hr_max_u64(hr_plan_round_chunk((uint64_t)best), smallest);
-    for (;;) {
-        hr_status status = hr_cut_set_chunk(&pipeline->cut, chunk, error);
-        if (status != HR_OK || depth_that_fits(pipeline) >= FLOW_DEPTH_LEAST || chunk / 2 < smallest) {
-            return status;
-        }
-        chunk /= 2;
-    }
+    return hr_plan_fit_chunk(pipeline, chunk, FLOW_DEPTH_LEAST, depth_that_fits, error);
 }
 
 /* When the last chunk of the cut has left, with so many slots a device. */
@@ -256,7 +251,10 @@ hr_status hr_plan_flow(hr_pipeline *pipeline, hr_error *error)
         /* No more slots than there are chunks, no more than there is room for. */
         uint64_t useful = hr_div_up(hr_cut_chunks(&pipeline->cut), options->device_count);
         depth = hr_max_u64(1, hr_min_u64(hr_max_u64(depth, FLOW_DEPTH_LEAST), useful));
-        if (fits > 0 && fits < depth) {
+        if (fits == 0) {
+            return does_not_fit(pipeline, 1, error);
+        }
+        if (fits < depth) {
             hr_run_note(pipeline, "%" PRIu64 " slots instead of %" PRIu64 ": no room for more", fits, depth);
             depth = fits;
         }

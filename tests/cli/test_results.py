@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every op from file to file, compared with NumPy."""
 import io
+import json
 import subprocess
 import unittest
 import zlib
@@ -82,6 +83,30 @@ class Results(CommandTest):
             for depth in ["1", "2", "7"]:
                 result = self.compute("scale", [a], "--by", "2", "--chunk", "64K", "--depth", depth, device=device)
                 np.testing.assert_array_equal(result, a * 2)
+
+    def test_chunks_follow_the_ceiling_for_pinned_memory(self):
+        a = random_array("f4", 1_000_003)
+        image = random_array("f4", (301, 257))
+        np.save(self.path("a.npy"), a)
+        np.save(self.path("image.npy"), image)
+        for device in DEVICES:
+            for ceiling in [1024, 4096, 65536, 1 << 20]:
+                report = json.loads(self.run_well("run", "copy", "--in", "a.npy", "--out", "b.npy", "--device", device, "--json",
+                                                  "--pinned", str(ceiling)))
+                self.assertLessEqual(report["pinned_bytes"], ceiling, (device, ceiling))
+                # Blocks of slots are multiples of 256 bytes: smaller chunks would save nothing.
+                self.assertGreater(report["chunk_bytes"], 127, (device, ceiling))
+                np.testing.assert_array_equal(np.load(self.path("b.npy")), a)
+            # Rows cannot be cut: fewer slots, down to one.
+            report = json.loads(self.run_well("run", "conv2d", "--in", "image.npy", "--out", "c.npy", "--filter", "box5", "--json",
+                                              "--device", device, "--pinned", "8K"))
+            self.assertLessEqual(report["pinned_bytes"], 8192)
+            np.testing.assert_allclose(np.load(self.path("c.npy")), correlate(image, np.full((5, 5), 1 / 25), "reflect"), rtol=1e-4,
+                                       atol=1e-5)
+            done = self.run_command("run", "copy", "--in", "a.npy", "--out", "d.npy", "--device", device, "--pinned", "500")
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(b"512", done.stderr)  # what one slot needs
+            self.assert_one_line(done.stderr)
 
     def test_scale(self):
         for dtype in FLOATS:
