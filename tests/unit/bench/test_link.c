@@ -72,12 +72,12 @@ static void bench_link_refreshes_the_kept_costs(void **state)
 
     hr_costs costs = kept(device);
     double in = hr_cost_link_rate(&costs.h2d), out = hr_cost_link_rate(&costs.d2h);
-    /* A busy machine makes a link slower, never faster than it was set. */
-    if (in < 0.1e9 || in > 2.2e9 || out < 0.1e9 || out > 2.2e9) {
+    /* Nothing of the stale file. A busy machine makes a link slower, by any amount, but never faster than it was set. */
+    if (in < 1e6 || in > 2.2e9 || out < 1e6 || out > 2.2e9) {
         fail_msg("kept %.3g and %.3g bytes a second", in, out);
     }
-    assert_true(costs.h2d_with_d2h > 1e7 && costs.h2d_with_d2h < 2.2e9);
-    assert_true(costs.d2h_with_h2d > 1e7 && costs.d2h_with_h2d < 2.2e9);
+    assert_true(costs.h2d_with_d2h > 1e5 && costs.h2d_with_d2h < 2.2e9);
+    assert_true(costs.d2h_with_h2d > 1e5 && costs.d2h_with_h2d < 2.2e9);
     assert_true(hr_costs_rate(&costs, "flow.compute.add.f32") == 7e9);
     assert_int_equal(hr_device_close(&device, &error), HR_OK);
     assert_int_equal(hr_runtime_close(&runtime, &error), HR_OK);
