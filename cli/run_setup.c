@@ -157,6 +157,52 @@ static int check_input_count(const run_job *job)
     return run_check_inputs(job);
 }
 
+static const char *shape_text(const hr_shape *shape, char *text, size_t room)
+{
+    size_t used = (size_t)snprintf(text, room, "(");
+    for (uint32_t i = 0; i < shape->rank && used < room; i++) {
+        used += shape->extent[i] == HR_LENGTH_UNKNOWN
+                    ? (size_t)snprintf(text + used, room - used, "%s?", i ? ", " : "")
+                    : (size_t)snprintf(text + used, room - used, "%s%llu", i ? ", " : "",
+                                       (unsigned long long)shape->extent[i]);
+    }
+    if (used < room)
+        snprintf(text + used, room - used, shape->rank == 1 ? ",)" : ")");
+    return text;
+}
+
+static bool has_shape(const hr_array_info *info, const hr_shape *shape)
+{
+    bool same = shape->rank == info->shape.rank;
+    for (uint32_t i = 0; same && i < shape->rank; i++)
+        same = shape->extent[i] == HR_LENGTH_UNKNOWN || shape->extent[i] == info->shape.extent[i];
+    return same;
+}
+
+/* --dtype and --shape describe raw data; a file that says something else of itself is not what was meant. One --shape
+ * may be for a raw input beside this one. */
+static int check_descriptions(const run_job *job)
+{
+    bool any_raw = false;
+    for (uint32_t i = 0; i < job->in_count; i++)
+        any_raw = any_raw || job->in_info[i].format == HR_FORMAT_RAW;
+    for (uint32_t i = 0; i < job->in_count; i++) {
+        const hr_array_info *info = &job->in_info[i];
+        hr_open_options options;
+        char text[200];
+        int exit = run_open_options(job, i, &options);
+        if (exit != CLI_DONE)
+            return exit;
+        if (options.dtype != HR_DTYPE_NONE && options.dtype != info->dtype)
+            return cli_fail(CLI_UNUSABLE, "--dtype", "describes raw data as %s, and %s holds %s",
+                            hr_dtype_name(options.dtype), job->in_path[i], hr_dtype_name(info->dtype));
+        if (!any_raw && options.shape.rank > 0 && !has_shape(info, &options.shape))
+            return cli_fail(CLI_UNUSABLE, "--shape", "describes raw data, and %s holds shape %s",
+                            job->in_path[i], shape_text(&info->shape, text, sizeof text));
+    }
+    return CLI_DONE;
+}
+
 int run_open_inputs(run_job *job)
 {
     hr_error error = HR_ERROR_INIT;
@@ -181,6 +227,9 @@ int run_open_inputs(run_job *job)
         dtypes[i] = job->in_info[i].dtype;
         shapes[i] = job->in_info[i].shape;
     }
+    exit = check_descriptions(job);
+    if (exit != CLI_DONE)
+        return exit;
     if (hr_op_make_plan(job->op, &job->params, dtypes, shapes, &job->plan, &error) != HR_OK)
         return cli_fail_error(run_exit_of(error.status), &error);
     return CLI_DONE;

@@ -97,9 +97,10 @@ typedef enum hr_format {
 
 typedef struct hr_open_options {
     size_t size;
-    hr_format format; /* HR_FORMAT_AUTO: by content, then by name; raw where dtype is given and the content is
-                         none of the others */
-    hr_dtype dtype;   /* of raw data; HR_BF16 also says what the two raw bytes '|V2' of a .npy file are */
+    hr_format
+        format;     /* HR_FORMAT_AUTO: by content, then by name; raw where dtype is given and the name ends in
+                         .raw or .bin or the content is none of the others */
+    hr_dtype dtype; /* of raw data; HR_BF16 also says what the two raw bytes '|V2' of a .npy file are */
     hr_shape shape; /* of raw data; rank 0: 1-D, as long as the file. One extent may be HR_LENGTH_UNKNOWN: it
                          follows from the length. Of a pipe only the first may be */
     uint64_t

@@ -41,6 +41,9 @@ static hr_status choose_format(const hr_input *input, const unsigned char *start
     hr_format name = hr_format_of_name(input->path);
     if (wanted != HR_FORMAT_AUTO) {
         *format = wanted;
+    } else if (name == HR_FORMAT_RAW && input->options.dtype != HR_DTYPE_NONE) {
+        /* Any bytes may stand there, also those that others start with. */
+        *format = HR_FORMAT_RAW;
     } else if (content != HR_FORMAT_AUTO) {
         *format = content;
     } else if (name != HR_FORMAT_AUTO && name != HR_FORMAT_RAW) {

@@ -2,6 +2,7 @@
 """Every op from file to file, compared with NumPy."""
 import io
 import json
+import shutil
 import subprocess
 import unittest
 import zlib
@@ -223,6 +224,23 @@ class Results(CommandTest):
         self.run_well("run", "matmul", "--in", "a.raw", "--in", "b.raw", "--dtype", "f64", "--shape", "6,5", "--shape", "5,9",
                       "--out", "c.npy")
         np.testing.assert_allclose(np.load(self.path("c.npy")), a @ b, rtol=1e-12)
+
+    def test_raw_files_may_hold_any_bytes(self):
+        np.save(self.path("a.npy"), random_array("f4", (6, 5)))
+        shutil.copy(self.path("a.npy"), self.path("a.raw"))
+        with open(self.path("a.raw"), "rb") as file:
+            whole = np.frombuffer(file.read(), "u1")
+        self.run_well("run", "copy", "--in", "a.raw", "--dtype", "u8", "--out", "b.npy")
+        np.testing.assert_array_equal(np.load(self.path("b.npy")), whole)
+
+    def test_raw_beside_npy(self):
+        a, b = random_array("f4", (6, 5), 1), random_array("f4", (5, 9), 2)
+        np.save(self.path("a.npy"), a)
+        b.tofile(self.path("b.raw"))
+        self.run_well("run", "matmul", "--in", "a.npy", "--in", "b.raw", "--dtype", "f32", "--shape", "5,9", "--out", "c.npy")
+        np.testing.assert_allclose(np.load(self.path("c.npy")), a @ b, rtol=1e-5, atol=1e-6)
+        self.run_well("run", "copy", "--in", "a.npy", "--dtype", "f32", "--shape", "?,5", "--out", "c.npy")
+        np.testing.assert_array_equal(np.load(self.path("c.npy")), a)
 
     def test_images(self):
         image = random_array("u1", (19, 23, 3))

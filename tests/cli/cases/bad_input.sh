@@ -55,6 +55,8 @@ try headrace run copy --in raw.bin --dtype f32 --shape 4294967296,4294967296,429
 try headrace run copy --in raw.bin --dtype f32 --shape 1,1,1,1,1,1,1,1,1 --out c.npy
 try headrace run copy --in raw.bin --dtype f32 --shape '?,?' --out c.npy
 try headrace run copy --in raw.bin --dtype f32 --shape '?,7' --out c.npy
+try headrace run copy --in good.npy --dtype f64 --out c.npy
+try headrace run copy --in good.npy --dtype f32 --shape 7,4 --out c.npy
 try headrace run add --in good.npy --in other.npy --out c.npy
 try headrace run add --in good.npy --in doubles.npy --out c.npy
 try headrace run matmul --in good.npy --in other.npy --out c.npy
