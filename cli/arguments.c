@@ -128,7 +128,8 @@ static bool unknown(const cli_verb *verb, const char *argument, char *why, size_
 static bool give(cli_args *args, const found_option *found, const char *value, char *why, size_t room)
 {
     if (!found->repeats && cli_has(args, found->name))
-        return complain(why, room, "--%s: given twice; it takes one value", found->name);
+        return complain(why, room, "--%s: given twice%s", found->name,
+                        found->takes_value ? "; it takes one value" : "");
     if (found->name == help_option.name)
         args->help = true;
     args->given[args->given_count++] = (cli_given){found->name, value};

@@ -282,7 +282,7 @@ int run_open_devices(run_job *job)
     /* The device's own name for itself: "cuda:0" where "auto" or "cuda" was asked for. */
     if (job->device_count == 1)
         snprintf(job->device_text, sizeof job->device_text, "%s", job->device_info.spec);
-    if (cli_has(job->args, "verbose") && !strcmp(spec, "auto"))
+    if (cli_has(job->args, "verbose") && !cli_has(job->args, "quiet") && !strcmp(spec, "auto"))
         note_absent(job);
     return CLI_DONE;
 }

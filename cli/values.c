@@ -70,7 +70,7 @@ bool cli_parse_shape(const char *text, hr_shape *shape, char *why, size_t room)
     bool open = false;
     const char *at = text;
     for (;;) {
-        uint64_t extent;
+        uint64_t extent = 0;
         if (parsed.rank == HR_MAX_RANK)
             return refuse(why, room, "\"%s\" has more than %d extents", text, HR_MAX_RANK);
         if (*at == '?') {
@@ -81,10 +81,11 @@ bool cli_parse_shape(const char *text, hr_shape *shape, char *why, size_t room)
             at++;
         } else if (*at == '-') {
             return refuse(why, room, "\"%s\" has a negative extent; extents are 0 or more", text);
-        } else if (!parse_digits(&at, &extent)) {
+        } else if (!parse_digits(&at, &extent) || extent > INT64_MAX) {
             return refuse(why, room,
-                          *at >= '0' && *at <= '9' ? "\"%s\" has an extent beyond 64 bits"
-                                                   : "\"%s\" is no list of extents such as 480,640",
+                          extent > INT64_MAX || (*at >= '0' && *at <= '9')
+                              ? "\"%s\" has an extent beyond 63 bits"
+                              : "\"%s\" is no list of extents such as 480,640",
                           text);
         }
         parsed.extent[parsed.rank++] = extent;

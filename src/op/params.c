@@ -117,7 +117,8 @@ static hr_status set_normalize(hr_normalize_params *normalize, const char *name,
     }
     for (uint32_t i = 0; i < count; i++) {
         if (list[i] == 0.0f) {
-            return hr_fail(error, HR_E_RANGE, "--std: value %u is 0, and everything is divided by it", i + 1);
+            return hr_fail(error, HR_E_RANGE,
+                           "--std: value %u is 0 as an f32, and everything is divided by it", i + 1);
         }
     }
     memcpy(normalize->std_dev, list, count * sizeof list[0]);

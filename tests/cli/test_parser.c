@@ -98,7 +98,9 @@ static void test_shapes(void **state)
                {"4,-1", "negative"},
                {"?,?", "more than one"},
                {"1,1,1,1,1,1,1,1,1", "more than 8"},
-               {"18446744073709551616", "64 bits"},
+               {"18446744073709551616", "63 bits"},
+               {"18446744073709551615", "63 bits"}, /* what stands for an open extent */
+               {"9223372036854775808,0", "63 bits"},
                {"4294967296,4294967296", "64 bits"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         why[0] = 0;

@@ -6,7 +6,8 @@
 #include <string.h>
 
 static const char help[] =
-    "needs cpu[,threads=N] or cpu:discrete[,h2d=50G][,d2h=50G][,latency=5u][,memory=1G][,threads=N]";
+    "needs cpu[,threads=N] or cpu:discrete[,h2d=50G][,d2h=50G][,latency=5u][,memory=1G][,threads=N], "
+    "N from 1 to 4096";
 
 /* A positive number and one letter of `letters` at most, each `step` times the one before. */
 static bool parse_number(const char *text, size_t length, const char *letters, double step, double *number)
@@ -84,7 +85,8 @@ hr_status hr_cpu_parse(const char *rest, hr_cpu_options *options, hr_error *erro
         at++;
         size_t length = strcspn(at, ",");
         if (!parse_option(at, length, &parsed)) {
-            return hr_fail(error, HR_E_INVALID, "device cpu%.100s: \"%.*s\" is no option of it; %s", rest,
+            return hr_fail(error, HR_E_INVALID,
+                           "device cpu%.100s: \"%.*s\" is no option of it, or out of range; %s", rest,
                            (int)(length < 60 ? length : 60), at, help);
         }
         at += length;

@@ -11,6 +11,7 @@ try headrace run copy extra --in a.npy --out c.npy
 try headrace run copy --in a.npy
 try headrace run copy --in a.npy --out
 try headrace run copy --in a.npy --out c.npy --out d.npy
+try headrace run copy --in a.npy --out c.npy -q -q
 try headrace run copy --in a.npy --out c.npy --chnk 4K
 try headrace run copy --in a.npy --out c.npy --zzz
 try headrace run copy --in a.npy --out c.npy -x
