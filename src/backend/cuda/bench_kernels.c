@@ -5,19 +5,13 @@
  * an input is pattern[i mod PATTERN], so that the reference needs no copy of the input.
  */
 #include "bench_kernels.h"
+#include "base/samples.h"
 #include "bench_kernels_case.h"
 #include "hold.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int compare_doubles(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 hr_status hr_kbench_check(cudaError_t code, const char *what, hr_error *error)
 {
@@ -56,27 +50,53 @@ static hr_status time_batch(hr_kbench *b, const hr_kbench_case *c, hr_mechanism 
     return status;
 }
 
-/* Median seconds of one launch, and the spread, from `batches` timed batches after one that warms up. */
-static hr_status time_launches(hr_kbench *b, const hr_kbench_case *c, hr_mechanism m, double *seconds,
-                               double *spread_pct, hr_error *error)
+typedef struct timing {
+    double seconds, spread_pct; /* of one launch: the median */
+    double ratio;               /* beside another case: its time over ours, the median of the pairs; else 0 */
+} timing;
+
+static hr_status time_one(hr_kbench *b, const hr_kbench_case *c, hr_mechanism m, double *seconds,
+                          hr_error *error)
+{
+    const int launches = c->launches > 0 ? c->launches : 10;
+    float ms = 0;
+    const hr_status status = time_batch(b, c, m, launches, &ms, error);
+    *seconds = ms * 1e-3 / launches;
+    return status;
+}
+
+/*
+ * Timed batches after one that warms up. The other case takes turns with ours, batch by batch: the clock follows the load
+ * and the temperature, and two that run one after the other do not get the same one.
+ */
+static hr_status time_launches(hr_kbench *b, const hr_kbench_case *c, hr_mechanism m, timing *t,
+                               hr_error *error)
 {
     enum { most = 15 };
     const int batches = b->quick ? 5 : most;
-    const int launches = c->launches > 0 ? c->launches : 10;
-    double times[most] = {0};
+    double times[most] = {0}, ratios[most] = {0};
     for (int i = -1; i < batches; i++) {
-        float ms = 0;
-        const hr_status status = time_batch(b, c, m, launches, &ms, error);
+        double ours = 0, theirs = 0;
+        hr_status status = HR_OK;
+        for (int turn = 0; turn < 2 && status == HR_OK; turn++) {
+            const bool other = turn == (i & 1); /* either goes first as often */
+            if (!other) {
+                status = time_one(b, c, m, &ours, error);
+            } else if (c->beside != NULL) {
+                status = time_one(b, c->beside, m, &theirs, error);
+            }
+        }
         if (status != HR_OK) {
             return status;
         }
         if (i >= 0) {
-            times[i] = ms * 1e-3 / launches;
+            times[i] = ours;
+            ratios[i] = theirs / ours;
         }
     }
-    qsort(times, (size_t)batches, sizeof *times, compare_doubles);
-    *seconds = times[batches / 2];
-    *spread_pct = 100 * (times[batches * 9 / 10] - times[batches / 10]) / *seconds;
+    t->seconds = hr_samples_median(times, (size_t)batches);
+    t->spread_pct = hr_samples_spread_pct(times, (size_t)batches);
+    t->ratio = c->beside != NULL ? hr_samples_median(ratios, (size_t)batches) : 0;
     return HR_OK;
 }
 
@@ -106,7 +126,7 @@ hr_status hr_kbench_run(hr_kbench *b, const hr_kbench_case *c, hr_mechanism m, d
     char name[96];
     hr_bench_row row = HR_BENCH_ROW_INIT;
     hr_error reason = HR_ERROR_INIT;
-    double time_s = 0;
+    timing t = {0};
     hr_status status;
 
     snprintf(name, sizeof name, c->plain ? "%s" : "%s %s", c->name, hr_mechanism_name(m));
@@ -114,7 +134,8 @@ hr_status hr_kbench_run(hr_kbench *b, const hr_kbench_case *c, hr_mechanism m, d
     row.bytes = (uint64_t)c->bytes;
     status = run_and_verify(b, c, m, &row.verified, &reason);
     if (status == HR_OK) {
-        status = time_launches(b, c, m, &time_s, &row.spread_pct, &reason);
+        status = time_launches(b, c, m, &t, &reason);
+        row.spread_pct = t.spread_pct;
     }
     if (status == HR_E_UNSUPPORTED) {
         row.skipped = reason.text;
@@ -126,24 +147,22 @@ hr_status hr_kbench_run(hr_kbench *b, const hr_kbench_case *c, hr_mechanism m, d
     }
     if (c->flops > 0) {
         row.unit = "tflops";
-        row.value = c->flops / time_s * 1e-12;
+        row.value = c->flops / t.seconds * 1e-12;
     } else if (c->bytes > 0) {
         row.unit = "gbps";
-        row.value = c->bytes / time_s * 1e-9;
+        row.value = c->bytes / t.seconds * 1e-9;
     } else {
         row.unit = "us";
-        row.value = time_s * 1e6 / (c->steps > 0 ? c->steps : 1);
+        row.value = t.seconds * 1e6 / (c->steps > 0 ? c->steps : 1);
     }
-    if (c->vs != NULL && c->vs_value > 0) {
+    if (c->vs != NULL && (c->vs_value > 0 || t.ratio > 0)) {
         row.vs = c->vs;
-        row.ratio = row.value / c->vs_value;
+        row.ratio = t.ratio > 0 ? t.ratio : row.value / c->vs_value;
     }
     if (seconds != NULL) {
-        *seconds = time_s;
+        *seconds = t.seconds;
     }
-    if (!c->quiet) {
-        b->options->row(b->options->user, &row);
-    }
+    b->options->row(b->options->user, &row);
     return HR_OK;
 }
 

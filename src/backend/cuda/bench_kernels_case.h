@@ -33,10 +33,11 @@ typedef struct hr_kbench_case {
     double bytes, flops; /* of one launch; flops 0: reported as bytes; both 0: as time */
     int launches;        /* a batch; 0: 10 */
     int steps;           /* the time is reported over these; 0: 1 */
-    bool quiet;          /* timed, but not reported */
     bool plain;          /* the name stands alone, without the mechanism's */
     const char *vs;
-    double vs_value;
+    double vs_value; /* in the figure's unit; 0: not known */
+    const struct hr_kbench_case
+        *beside; /* the same work by what `vs` names, timed in turns with ours; or null */
 } hr_kbench_case;
 
 hr_status hr_kbench_check(cudaError_t code, const char *what, hr_error *error);

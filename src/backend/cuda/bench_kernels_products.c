@@ -161,19 +161,12 @@ static hr_status products(hr_kbench *b, product_job *j, const char *name, hr_err
     theirs_case.vs = NULL;
     snprintf(theirs, sizeof theirs, "cuBLAS %s", name);
     snprintf(ours, sizeof ours, "matmul %s", name);
-    /* The clock follows the load and the temperature: cuBLAS runs again right before each of ours. */
-    for (size_t i = 0; i < sizeof mechanisms / sizeof *mechanisms && status == HR_OK; i++) {
-        double seconds = 0;
-        if (j->cublas->library != NULL) {
-            theirs_case.quiet = i > 0;
-            status = hr_kbench_run(b, &theirs_case, HR_MECHANISM_SYNC, &seconds, error);
-        }
-        c.vs_value = seconds > 0 ? c.flops / seconds * 1e-12 : 0;
-        if (status == HR_OK) {
-            status = hr_kbench_run(b, &c, mechanisms[i], NULL, error);
-        }
+    if (j->cublas->library != NULL) {
+        status = hr_kbench_run(b, &theirs_case, HR_MECHANISM_SYNC, NULL, error);
+        c.beside = &theirs_case;
     }
-    return status;
+    return status == HR_OK ? hr_kbench_every(b, &c, mechanisms, sizeof mechanisms / sizeof *mechanisms, error)
+                           : status;
 }
 
 hr_status hr_kbench_products(hr_kbench *b, hr_error *error)
