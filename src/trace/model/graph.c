@@ -68,11 +68,15 @@ typedef struct hr_builder {
         uint32_t process, work;
     } * recorded;
     uint32_t recorded_count, recorded_capacity;
-    /* Waits that the next work of a stream (or of a thread, where the stream is not known) has to heed. */
+    /* Waits that the next work of a stream (or of a thread, where the stream is not known) has to heed: a list for each. */
     struct hr_pending {
-        uint32_t stream, thread, work; /* work HR_NONE: an event that is not known */
+        uint32_t work; /* HR_NONE: an event that is not known */
+        uint32_t next; /* the wait after it in its list, HR_NONE: the last */
     } * pending;
     uint32_t pending_count, pending_capacity;
+    struct hr_pending_list {
+        uint32_t first, last;
+    } * stream_waits, *thread_waits;
 } hr_builder;
 
 static hr_status add_edge(hr_builder *b, uint32_t from, uint32_t to, int64_t lag_ns, hr_edge_kind kind)
@@ -248,7 +252,14 @@ static hr_status note_wait(hr_builder *b, const hr_event *call)
     if (list == NULL)
         return HR_E_HOST_MEMORY;
     b->pending = list;
-    b->pending[b->pending_count++] = (struct hr_pending){call->stream, call->thread, work};
+    b->pending[b->pending_count] = (struct hr_pending){work, HR_NONE};
+    struct hr_pending_list *waits =
+        call->stream != HR_NONE ? &b->stream_waits[call->stream] : &b->thread_waits[call->thread];
+    if (waits->first == HR_NONE)
+        waits->first = b->pending_count;
+    else
+        b->pending[waits->last].next = b->pending_count;
+    waits->last = b->pending_count++;
     return HR_OK;
 }
 
@@ -269,22 +280,17 @@ static uint32_t guess_awaited(const hr_builder *b, const hr_event *work, uint32_
     return HR_NONE;
 }
 
-static hr_status heed_waits(hr_builder *b, uint32_t index)
+/* Takes the list's waits off it. *guessed is what was guessed last, for waits whose event is not known. */
+static hr_status heed_list(hr_builder *b, struct hr_pending_list *list, uint32_t index, uint32_t *guessed)
 {
     const hr_event *work = &b->trace->events[index];
-    uint32_t thread = work->peer != HR_NONE ? b->trace->events[work->peer].thread : HR_NONE;
-    uint32_t guessed = HR_NONE;
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < b->pending_count; i++) {
-        struct hr_pending wait = b->pending[i];
-        bool mine = wait.stream != HR_NONE ? wait.stream == work->stream : wait.thread == thread;
-        if (!mine) {
-            b->pending[kept++] = wait;
-            continue;
-        }
+    uint32_t at = list->first;
+    list->first = HR_NONE;
+    for (; at != HR_NONE; at = b->pending[at].next) {
+        struct hr_pending wait = b->pending[at];
         uint32_t awaited = wait.work;
         if (awaited == HR_NONE)
-            awaited = guessed = guess_awaited(b, work, guessed);
+            awaited = *guessed = guess_awaited(b, work, *guessed);
         if (awaited == HR_NONE)
             continue;
         int64_t lag = work->begin_ns - b->trace->events[awaited].end_ns;
@@ -297,8 +303,17 @@ static hr_status heed_waits(hr_builder *b, uint32_t index)
         if (status != HR_OK)
             return status;
     }
-    b->pending_count = kept;
     return HR_OK;
+}
+
+static hr_status heed_waits(hr_builder *b, uint32_t index)
+{
+    const hr_event *work = &b->trace->events[index];
+    uint32_t guessed = HR_NONE;
+    hr_status status = heed_list(b, &b->stream_waits[work->stream], index, &guessed);
+    if (status == HR_OK && work->peer != HR_NONE)
+        status = heed_list(b, &b->thread_waits[b->trace->events[work->peer].thread], index, &guessed);
+    return status;
 }
 
 /* The legacy default stream waits for all blocking streams, and they for it. */
@@ -607,9 +622,14 @@ static hr_status build(hr_graph *graph)
     hr_status status = number_nodes(graph);
     b.last_on_stream = malloc(((size_t)trace->stream_count + 1) * sizeof *b.last_on_stream);
     b.last_by_thread = malloc(((size_t)trace->thread_count + 1) * sizeof *b.last_by_thread);
-    if (b.last_on_stream == NULL || b.last_by_thread == NULL)
+    b.stream_waits = malloc(((size_t)trace->stream_count + 1) * sizeof *b.stream_waits);
+    b.thread_waits = malloc(((size_t)trace->thread_count + 1) * sizeof *b.thread_waits);
+    if (b.last_on_stream == NULL || b.last_by_thread == NULL || b.stream_waits == NULL ||
+        b.thread_waits == NULL)
         status = HR_E_HOST_MEMORY;
     if (status == HR_OK) {
+        memset(b.stream_waits, 0xFF, ((size_t)trace->stream_count + 1) * sizeof *b.stream_waits);
+        memset(b.thread_waits, 0xFF, ((size_t)trace->thread_count + 1) * sizeof *b.thread_waits);
         memset(b.last_on_stream, 0xFF, ((size_t)trace->stream_count + 1) * sizeof *b.last_on_stream);
         memset(b.last_by_thread, 0xFF, ((size_t)trace->thread_count + 1) * sizeof *b.last_by_thread);
         status = measure_lags(&b);
@@ -622,6 +642,8 @@ static hr_status build(hr_graph *graph)
         status = add_work(&b);
     free(b.last_on_stream);
     free(b.last_by_thread);
+    free(b.stream_waits);
+    free(b.thread_waits);
     free(b.recorded);
     free(b.pending);
     return status;

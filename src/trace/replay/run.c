@@ -242,30 +242,31 @@ static void find_bound(const hr_run *run, uint32_t last, int64_t span_begin_ns, 
     result->bound_ns = best == HR_ENGINE_NONE ? share[best] : busy_ns[best];
 }
 
+/* How long the engines of each kind are busy, on the device where that is longest. One walk over the work, whatever the number of
+ * devices. */
 static hr_status busy_of(const hr_run *run, int64_t *busy_ns)
 {
     const hr_graph *graph = run->plan->graph;
-    for (int kind = 0; kind < HR_ENGINE_KINDS; kind++) {
-        busy_ns[kind] = 0;
-        for (uint32_t d = 0; d < graph->trace->device_count; d++) {
-            hr_intervals set = {0};
-            for (uint32_t i = 0; i < graph->trace->work_count; i++) {
-                uint32_t node = graph->first_work + i;
-                if (run->plan->engine[i] != kind || graph->trace->events[graph->trace->work[i]].device != d)
-                    continue;
-                hr_status status = hr_intervals_add(&set, begin_of(run, node), run->end_ns[node]);
-                if (status != HR_OK) {
-                    hr_intervals_free(&set);
-                    return status;
-                }
-            }
-            hr_intervals_normalise(&set);
-            int64_t length = hr_intervals_length(&set);
-            busy_ns[kind] = length > busy_ns[kind] ? length : busy_ns[kind];
-            hr_intervals_free(&set);
-        }
+    uint32_t devices = graph->trace->device_count;
+    hr_intervals *sets = calloc((size_t)devices * HR_ENGINE_KINDS + 1, sizeof *sets);
+    hr_status status = sets != NULL ? HR_OK : HR_E_HOST_MEMORY;
+    for (uint32_t i = 0; i < graph->trace->work_count && status == HR_OK; i++) {
+        uint32_t node = graph->first_work + i;
+        uint32_t device = graph->trace->events[graph->trace->work[i]].device;
+        if (device < devices)
+            status = hr_intervals_add(&sets[(size_t)device * HR_ENGINE_KINDS + run->plan->engine[i]],
+                                      begin_of(run, node), run->end_ns[node]);
     }
-    return HR_OK;
+    memset(busy_ns, 0, HR_ENGINE_KINDS * sizeof *busy_ns);
+    for (size_t i = 0; sets != NULL && i < (size_t)devices * HR_ENGINE_KINDS; i++) {
+        hr_intervals_normalise(&sets[i]);
+        int64_t length = hr_intervals_length(&sets[i]);
+        int64_t *most = &busy_ns[i % HR_ENGINE_KINDS];
+        *most = length > *most ? length : *most;
+        hr_intervals_free(&sets[i]);
+    }
+    free(sets);
+    return status;
 }
 
 static hr_status measure(const hr_run *run, hr_replay_result *result)
