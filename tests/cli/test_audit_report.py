@@ -339,6 +339,28 @@ class Masks(unittest.TestCase):
         self.assertAlmostEqual(found["sync-copy"]["cost_ms"], made["trace"]["span_ms"] - found["sync-copy"]["after_ms"], delta=0.01)
 
 
+class ReadBacks(unittest.TestCase):
+    def test_a_host_that_waits_for_each_result_is_not_called_slow(self):
+        """The host submits each step once it has the result of the one before: that it does not keep up would be wrong to say."""
+        for name, memory in (("cudaMemcpy", "Pinned"), ("cudaMemcpyAsync", "Pageable")):
+            events, host, steps = [], 0.0, 40
+            for step in range(steps):
+                events += [call("cudaLaunchKernel", host, 4, 2 * step + 1), work("kernel", "k", host + 6, 300, 2 * step + 1)]
+                events += [call(name, host + 5, 308, 2 * step + 2),
+                           work("gpu_memcpy", f"Memcpy DtoH (Device -> {memory})", host + 308, 2, 2 * step + 2, bytes=4)]
+                host += 313 + 200
+            with tempfile.TemporaryDirectory() as folder:
+                trace = os.path.join(folder, "trace.json")
+                write(trace, events, schemaVersion=1)
+                made = report(trace)
+                text = audit(trace).stdout
+            self.assertEqual(made["verdict"], "clean")
+            most = next(finding["at_most_ms"] for finding in made["findings"] if finding["rule"] == "sync-call")
+            self.assertAlmostEqual(most, made["trace"]["span_ms"] - steps * 0.304, delta=0.4)
+            self.assertIn("waits for results", " ".join(text.split()))
+            self.assertNotIn("does not keep up", " ".join(text.split()))
+
+
 class Early(unittest.TestCase):
     """What is wrong with the options is said before a command runs for hours."""
 

@@ -23,6 +23,7 @@ typedef enum hr_repair_kind {
     HR_REPAIR_UNBLOCK,    /* calls: they still submit their work, and no longer wait for it */
     HR_REPAIR_OWN_STREAM, /* copies: on streams of their own, with `buffers` steps in flight */
     HR_REPAIR_BATCH,      /* copies: neighbours in the list become one copy */
+    HR_REPAIR_READ_LATER, /* downloads: the host that waits for one waits for that of the step before instead */
     HR_REPAIR_FREE_STREAM /* work: on the default stream today, on a non-blocking stream tomorrow */
 } hr_repair_kind;
 

@@ -112,14 +112,22 @@ static void clean_headline(const hr_report *report, char *line, size_t room)
 {
     char now[24], bound[24];
     int64_t most = 0;
+    int64_t later = 0;
     for (uint32_t i = 0; i < report->findings->count; i++) {
         const hr_finding *finding = &report->findings->at[i];
-        most = finding->most_ns > most ? finding->most_ns : most;
+        int64_t *of = finding->repair.kind == HR_REPAIR_READ_LATER ? &later : &most;
+        *of = finding->most_ns > *of ? finding->most_ns : *of;
     }
     time_text(report->span_ns, now);
     time_text(report->bound_ns, bound);
     double idle = 100.0 * idle_share(report);
-    if (idle >= 25.0 && report->trace->format == HR_FORMAT_HEADRACE)
+    if (later > most)
+        snprintf(line, room,
+                 "This run takes %s. The host waits for results before it submits more: to look at them a "
+                 "step later, where the "
+                 "program can, gains at most %.0f %% of it.",
+                 now, 100.0 * (double)later / (double)report->span_ns);
+    else if (idle >= 25.0 && report->trace->format == HR_FORMAT_HEADRACE)
         snprintf(line, room,
                  "This run takes %s. No copy and no wait holds it up; the device has nothing to do for %.0f "
                  "%% of it, and "
@@ -141,6 +149,17 @@ static void clean_headline(const hr_report *report, char *line, size_t room)
                  now, report->bound, verb(report->bound), bound);
 }
 
+/* Is there a defect that is about the data, not about time? Those have no repair that could be replayed. */
+static bool endangers_data(const hr_report *report)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < report->findings->count; i++) {
+        const hr_finding *finding = &report->findings->at[i];
+        found |= finding->kind == HR_FINDING_DEFECT && finding->repair.count == 0;
+    }
+    return found;
+}
+
 static void put_headline(const hr_report *report, FILE *out)
 {
     char now[24], then[24], bound[24], line[512];
@@ -155,14 +174,14 @@ static void put_headline(const hr_report *report, FILE *out)
                  report->reason);
     else if (report->verdict == HR_VERDICT_CLEAN)
         clean_headline(report, line, sizeof line);
-    else if (gain < 0.5)
+    else if (gain < 0.5 && endangers_data(report))
         snprintf(
             line, sizeof line,
             "This run takes %s, bound by %s (%s). What was found is about right results, not about time.",
             now, report->bound, bound);
     else
-        snprintf(line, sizeof line, "This run takes %s; it could take %s (%.0f %% less). Then %s %s (%s).",
-                 now, then, gain, report->bound, verb(report->bound), bound);
+        snprintf(line, sizeof line, "This run takes %s; it could take %s (%.*f %% less). Then %s %s (%s).",
+                 now, then, gain < 0.95 ? 1 : 0, gain, report->bound, verb(report->bound), bound);
     put_wrapped(out, line, 0);
 }
 

@@ -172,6 +172,50 @@ static void unblock(hr_plan *plan, const bool *named)
     }
 }
 
+/* For each download, the last one of the step before: between two steps the thread launches something. */
+static void find_earlier(const hr_plan *plan, const bool *named, uint32_t *earlier)
+{
+    const hr_trace *trace = plan->graph->trace;
+    for (uint32_t t = 0; t < trace->thread_count; t++) {
+        uint32_t last = HR_NONE, before = HR_NONE;
+        bool launched = false;
+        for (uint32_t i = trace->thread_calls[t]; i < trace->thread_calls[t + 1]; i++) {
+            const hr_event *call = &trace->events[trace->calls[i]];
+            launched |= call->call == HR_CALL_LAUNCH || call->call == HR_CALL_GRAPH_LAUNCH;
+            for (uint32_t work = call->peer; work != HR_NONE; work = trace->events[work].next) {
+                uint32_t node = plan->graph->node_of[work];
+                if (node == HR_NONE || !named[node])
+                    continue;
+                before = launched ? last : before;
+                launched = false;
+                earlier[node] = before;
+                last = node;
+            }
+        }
+    }
+}
+
+/* The host looks at each result one step later: it waits for what was read back in the step before. */
+static hr_status read_later(hr_plan *plan, const bool *named)
+{
+    uint32_t *earlier = malloc(((size_t)plan->graph->node_count + 1) * sizeof *earlier);
+    if (earlier == NULL)
+        return HR_E_HOST_MEMORY;
+    memset(earlier, 0xFF, ((size_t)plan->graph->node_count + 1) * sizeof *earlier);
+    find_earlier(plan, named, earlier);
+    for (uint32_t i = 0; i < plan->edge_count; i++) {
+        hr_edge *edge = &plan->edges[i];
+        if (edge->kind != HR_EDGE_WAIT || !named[edge->from])
+            continue;
+        if (earlier[edge->from] == HR_NONE)
+            edge->off = true;
+        else
+            edge->from = earlier[edge->from];
+    }
+    free(earlier);
+    return HR_OK;
+}
+
 static void free_stream(hr_plan *plan, const bool *named)
 {
     for (uint32_t i = 0; i < plan->edge_count; i++) {
@@ -400,6 +444,9 @@ hr_status hr_plan_repair(hr_plan *plan, const hr_repair *repair)
         break;
     case HR_REPAIR_BATCH:
         status = batch(plan, repair, named);
+        break;
+    case HR_REPAIR_READ_LATER:
+        status = read_later(plan, named);
         break;
     case HR_REPAIR_FREE_STREAM:
         free_stream(plan, named);

@@ -291,6 +291,8 @@ static hr_status measure(const hr_run *run, hr_replay_result *result)
         return status;
     result->span_ns = last != HR_NONE ? end - begin : 0;
     find_bound(run, last, begin, busy_ns, result);
+    /* Clocks that disagree let one part of a chain begin before the part before it ends: no sum of parts is longer than the whole. */
+    result->bound_ns = result->bound_ns < result->span_ns ? result->bound_ns : result->span_ns;
     return HR_OK;
 }
 
@@ -400,9 +402,9 @@ void hr_replay_free(hr_replay **replay)
 }
 
 /* Copies get their own streams last: they must find the durations that pinning and batching leave. */
-static const hr_repair_kind order_of_repairs[] = {HR_REPAIR_PIN,         HR_REPAIR_UNBLOCK,
-                                                  HR_REPAIR_DROP_CALL,   HR_REPAIR_BATCH,
-                                                  HR_REPAIR_FREE_STREAM, HR_REPAIR_OWN_STREAM};
+static const hr_repair_kind order_of_repairs[] = {
+    HR_REPAIR_PIN,        HR_REPAIR_UNBLOCK,     HR_REPAIR_DROP_CALL, HR_REPAIR_BATCH,
+    HR_REPAIR_READ_LATER, HR_REPAIR_FREE_STREAM, HR_REPAIR_OWN_STREAM};
 
 static hr_status apply(hr_plan *plan, const hr_findings *findings, const bool *use)
 {

@@ -41,6 +41,71 @@ static uint64_t count_launches(const hr_trace *trace)
     return launches;
 }
 
+/* Waits for results: the host reads back what the step computed, and submits the next step only then. */
+static hr_status take_read_backs(const hr_trace *trace, uint32_t thread, hr_finding *finding)
+{
+    uint32_t download = HR_NONE;
+    for (uint32_t i = trace->thread_calls[thread]; i < trace->thread_calls[thread + 1]; i++) {
+        const hr_event *call = &trace->events[trace->calls[i]];
+        bool holds = false;
+        for (uint32_t work = call->peer; work != HR_NONE; work = trace->events[work].next) {
+            if (!hr_event_is_download(&trace->events[work]))
+                continue;
+            download = work;
+            holds |= hr_trace_blocks(trace, &trace->events[work]);
+        }
+        holds |= hr_call_is_sync((hr_call)call->call);
+        if (!holds || download == HR_NONE)
+            continue;
+        uint32_t read = download;
+        download = HR_NONE;
+        if (!work_follows(trace, call) || !hr_trace_is_steady(trace, call))
+            continue;
+        hr_status status = hr_finding_count(finding, trace, trace->calls[i], hr_event_ns(call));
+        if (status == HR_OK)
+            status = hr_repair_add(&finding->repair, read);
+        if (status == HR_OK)
+            status = hr_rule_show(finding, trace->calls[i]);
+        if (status != HR_OK)
+            return status;
+    }
+    return HR_OK;
+}
+
+/* Told as a bound only: whether the next step needs the result, the trace does not say. */
+static hr_status check_read_backs(const hr_trace *trace, hr_findings *findings)
+{
+    enum { LEAST_READ_BACKS = 3 };
+    hr_finding *finding = hr_findings_add(findings, "sync-call");
+    hr_status status = finding != NULL ? HR_OK : HR_E_HOST_MEMORY;
+    for (uint32_t t = 0; t < trace->thread_count && status == HR_OK; t++)
+        status = take_read_backs(trace, t, finding);
+    if (status != HR_OK)
+        return status;
+    if (finding->count < LEAST_READ_BACKS) {
+        hr_findings_drop_last(findings);
+        return HR_OK;
+    }
+    char blocked[24];
+    finding->kind = HR_FINDING_INFORMATION;
+    finding->repair.kind = HR_REPAIR_READ_LATER;
+    finding->little = 0.05;
+    snprintf(finding->text, sizeof finding->text,
+             "%llu times the host reads a result back and waits for it, %s of its time, and submits the next "
+             "step only then: the GPU "
+             "runs dry meanwhile.",
+             (unsigned long long)finding->count, hr_rule_time(finding->blocked_ns, blocked));
+    snprintf(finding->fix, sizeof finding->fix, "%s",
+             trace->pytorch ? "keep results on the GPU (no .item(), .cpu() or print of a tensor in each "
+                              "step), or copy them into pinned "
+                              "memory with non_blocking=True and look at them a step later, behind an event"
+                            : "keep results on the device, or copy them into pinned memory asynchronously "
+                              "and look at them a step "
+                              "later, behind an event");
+    hr_finding_finish(finding);
+    return HR_OK;
+}
+
 /* The waits of one thread that nothing seems to need. */
 static hr_status take_thread(const hr_trace *trace, uint32_t thread, hr_finding *finding, uint64_t *needed)
 {
@@ -110,11 +175,11 @@ static hr_status check(const hr_trace *trace, hr_findings *findings, hr_error *e
         return hr_rule_no_memory(trace, error);
     if (finding->count < LEAST) {
         hr_findings_drop_last(findings);
-        return HR_OK;
+    } else {
+        describe(trace, finding, needed);
+        hr_finding_finish(finding);
     }
-    describe(trace, finding, needed);
-    hr_finding_finish(finding);
-    return HR_OK;
+    return check_read_backs(trace, findings) == HR_OK ? HR_OK : hr_rule_no_memory(trace, error);
 }
 
 static const char *lacks(const hr_trace *trace)

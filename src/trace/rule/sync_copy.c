@@ -83,6 +83,11 @@ static hr_status check(const hr_trace *trace, hr_findings *findings, hr_error *e
         return HR_OK;
     }
     describe(trace, finding, pageable, downloads);
+    /* Nothing that a call without waiting would mend alone: worth knowing, and no defect of its own. */
+    if (finding->repair.count == 0) {
+        finding->kind = HR_FINDING_INFORMATION;
+        finding->repair.kind = HR_REPAIR_NONE;
+    }
     hr_finding_finish(finding);
     return HR_OK;
 }

@@ -103,6 +103,29 @@ static void clocks_that_contradict_each_other_do_not_end_the_replay(void **state
     hr_trace_free(&maker.trace);
 }
 
+/* Each kernel ends long before its launch is recorded, so that the parts of the chain overlap. */
+static void what_binds_is_never_longer_than_the_run(void **state)
+{
+    (void)state;
+    trace_maker maker = maker_open();
+    uint32_t thread = maker_thread(&maker, 1), stream = maker_stream(&maker, 7, HR_STREAM_FLAG_NON_BLOCKING);
+    for (unsigned step = 0; step < 20; step++)
+        maker_launch(&maker, thread, stream, step * 10.0 + 900.0 * (step % 2), step * 50.0,
+                     step * 50.0 + 1.0);
+    hr_trace *trace = maker_finish(&maker);
+    hr_graph *graph = NULL;
+    hr_replay *replay = NULL;
+    hr_replay_result result;
+    const hr_link link = {.h2d = 25.0, .d2h = 25.0};
+    assert_int_equal(hr_graph_build(trace, &graph, NULL), HR_OK);
+    assert_int_equal(hr_replay_new(graph, &link, &replay, NULL), HR_OK);
+    assert_int_equal(hr_replay_run(replay, NULL, NULL, &result, NULL, NULL, NULL), HR_OK);
+    assert_true(result.bound_ns <= result.span_ns);
+    hr_replay_free(&replay);
+    hr_graph_free(&graph);
+    hr_trace_free(&maker.trace);
+}
+
 static void a_size_that_no_machine_has_is_refused(void **state)
 {
     (void)state;
@@ -123,6 +146,7 @@ int main(void)
         cmocka_unit_test(calls_within_calls_are_replayed),
         cmocka_unit_test(an_outer_wait_learns_its_stream),
         cmocka_unit_test(clocks_that_contradict_each_other_do_not_end_the_replay),
+        cmocka_unit_test(what_binds_is_never_longer_than_the_run),
         cmocka_unit_test(a_size_that_no_machine_has_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

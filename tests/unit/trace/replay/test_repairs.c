@@ -313,6 +313,45 @@ static void batched_copies_cost_one_start(void **state)
     hr_trace_free(&maker.trace);
 }
 
+static bool download(const hr_event *event)
+{
+    return hr_event_is_download(event);
+}
+
+/*
+ * Each round launches a kernel, reads two results back, waits for both, and thinks. When it waits for those of the round before
+ * instead, kernels and thinking overlap, also with two read-backs a round.
+ */
+static void results_that_are_read_a_round_later_hide_the_thinking(void **state)
+{
+    (void)state;
+    static const double thinks[] = {20.0, 300.0, 900.0};
+    const double kernel = 400.0, copy = 4.0;
+    for (size_t t = 0; t < sizeof thinks / sizeof thinks[0]; t++) {
+        trace_maker maker = maker_open();
+        uint32_t thread = maker_thread(&maker, 1);
+        uint32_t stream = maker_stream(&maker, 7, HR_STREAM_FLAG_NON_BLOCKING);
+        hr_replay_result result;
+        double at = 0.0;
+        for (int i = 0; i < ROUNDS; i++) {
+            double end = at + 8.0 + kernel;
+            maker_launch(&maker, thread, stream, at, at + 8.0, end);
+            maker_call(&maker, thread, "cudaMemcpy", at + 6.0, end + 1.5 + copy + 3.0);
+            maker_copy(&maker, stream, HR_DIRECTION_D2H, HR_MEMORY_PINNED, 4096, end + 1.5, end + 1.5 + copy);
+            end += 1.5 + copy + 3.0;
+            maker_call(&maker, thread, "cudaMemcpy", end + 1.0, end + 9.0 + copy);
+            maker_copy(&maker, stream, HR_DIRECTION_D2H, HR_MEMORY_PINNED, 4096, end + 7.0, end + 7.0 + copy);
+            at = end + 9.0 + copy + thinks[t];
+        }
+        maker_finish(&maker);
+        double device = kernel + 2.0 * copy + 3 * 1.5;
+        double host = 5.0 + 1.0 + 3.0 + 1.0 + 3.0 + thinks[t];
+        double foreseen = replayed(&maker, HR_REPAIR_READ_LATER, 0, download, &result);
+        within(foreseen, ROUNDS * larger(host, device), 3.0);
+        hr_trace_free(&maker.trace);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -323,6 +362,7 @@ int main(void)
         cmocka_unit_test(the_default_stream_no_longer_cuts),
         cmocka_unit_test(one_copy_engine_stays_one),
         cmocka_unit_test(batched_copies_cost_one_start),
+        cmocka_unit_test(results_that_are_read_a_round_later_hide_the_thinking),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
