@@ -2,6 +2,7 @@
 /* headrace bench: shows the rows that the library measures. */
 #include "cli.h"
 #include "json.h"
+#include "run.h"
 
 #include <string.h>
 
@@ -187,6 +188,8 @@ int cmd_bench(const cli_args *args)
     hr_runtime *runtime = NULL;
     hr_device *device = NULL;
     hr_error error = HR_ERROR_INIT;
+    interrupt_watch();
+    interrupt_at_once("headrace: interrupted: the measuring was ended\n");
     if (hr_runtime_open(NULL, &runtime, &error) != HR_OK)
         return cli_fail_error(CLI_FAILED, &error);
     const char *spec = cli_has(args, "device") ? cli_get(args, "device") : "auto";

@@ -75,6 +75,25 @@ static int fill_options(run_job *job, hr_pipeline_options *options)
     return CLI_DONE;
 }
 
+/* How long what came from a pipe was, and with it what was written. Inputs of unknown length are alike. */
+static void settle_lengths(run_job *job)
+{
+    if (job->out)
+        hr_output_info(job->out, &job->out_info);
+    for (uint32_t i = 0; i < job->in_count; i++) {
+        hr_array_info *info = &job->in_info[i];
+        hr_shape row = info->shape;
+        uint64_t row_bytes;
+        if (info->bytes != HR_LENGTH_UNKNOWN || !row.rank)
+            continue;
+        row.extent[0] = 1;
+        if (hr_shape_bytes(&row, info->dtype, &row_bytes) != HR_OK || !row_bytes)
+            continue;
+        info->bytes = job->report.stage[HR_STAGE_READ].bytes / job->in_count;
+        info->shape.extent[0] = info->bytes / row_bytes;
+    }
+}
+
 int run_execute(run_job *job)
 {
     hr_pipeline_options options;
@@ -107,6 +126,7 @@ int run_execute(run_job *job)
     hr_error closing = HR_ERROR_INIT;
     if (hr_pipeline_close(&job->pipeline, &closing) != HR_OK)
         return cli_fail_error(CLI_FAILED, &closing);
+    settle_lengths(job);
     return CLI_DONE;
 }
 
@@ -157,12 +177,22 @@ static int show(run_job *job)
     return CLI_DONE;
 }
 
+/* From the arguments to open inputs: files are looked at, and nothing is written. */
+static int prepare(run_job *job, const cli_args *args)
+{
+    interrupt_at_once("headrace: interrupted: the run had not begun; nothing was written\n");
+    int exit = run_choose_op(job, args);
+    if (exit == CLI_DONE)
+        exit = run_open_inputs(job);
+    interrupt_at_once(NULL);
+    return exit;
+}
+
 static int run_steps(run_job *job, const cli_args *args)
 {
-    static int (*const steps[])(run_job *) = {run_open_inputs, run_open_devices, run_open_output,
-                                              run_execute};
+    static int (*const steps[])(run_job *) = {run_open_devices, run_open_output, run_execute};
     hr_error error = HR_ERROR_INIT;
-    int exit = run_choose_op(job, args);
+    int exit = prepare(job, args);
     if (exit == CLI_DONE && (cli_has(args, "trace") || cli_has(args, "timeline")) &&
         hr_span_log_open(&job->log, &error) != HR_OK)
         exit = cli_fail_error(CLI_FAILED, &error);

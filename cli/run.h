@@ -72,6 +72,9 @@ bool timeline_utf8(void);
 void interrupt_watch(void);
 void interrupt_set_target(hr_pipeline *pipeline); /* null: only remember */
 bool interrupted(void);
+/* From now on a signal ends the process at once, with this line; null: no longer. For waits that know no cancel, such as
+ * for the first byte of a pipe, while nothing is written yet. Static storage. */
+void interrupt_at_once(const char *line);
 
 /* A line with speed and time left, where standard error is a terminal. */
 bool progress_wanted(const cli_args *args);

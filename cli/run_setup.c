@@ -296,6 +296,8 @@ int run_open_output(run_job *job)
         return exit;
     hr_status status =
         hr_output_create(job->out_path, job->plan.dtype[0], &job->plan.shape[0], NULL, &job->out, &error);
+    if (status != HR_OK && interrupted())
+        return CLI_INTERRUPTED;
     if (status != HR_OK)
         return cli_fail_error(
             status == HR_E_UNSUPPORTED || status == HR_E_INVALID ? CLI_UNUSABLE : CLI_FAILED, &error);

@@ -100,8 +100,8 @@ static hr_status fetch_all(hr_pipeline *pipeline, lane *self, hr_launch *launch,
         if (port > 0 && cut->units == HR_LENGTH_UNKNOWN && range.units != *units) {
             return hr_fail(error, HR_E_FORMAT,
                            "inputs of different length: input %" PRIu32 " ends after %" PRIu64
-                           " elements of this chunk, input 0 after %" PRIu64,
-                           port, range.units, *units);
+                           " elements of this chunk, input 1 after %" PRIu64,
+                           port + 1, range.units, *units);
         }
         if (port == 0) {
             *units = range.units;

@@ -47,10 +47,10 @@ static hr_status check_source(const hr_port *port, uint32_t index, hr_dtype dtyp
 {
     const hr_source *source = port->source;
     if (source == NULL || (source->read == NULL && source->data == NULL)) {
-        return hr_fail(error, HR_E_INVALID, "input %" PRIu32 ": no source that reads", index);
+        return hr_fail(error, HR_E_INVALID, "input %" PRIu32 ": no source that reads", index + 1);
     }
     if (source->data != NULL && source->bytes == HR_LENGTH_UNKNOWN) {
-        return hr_fail(error, HR_E_INVALID, "input %" PRIu32 ": data in memory of unknown length", index);
+        return hr_fail(error, HR_E_INVALID, "input %" PRIu32 ": data in memory of unknown length", index + 1);
     }
     bool open_ended = port->shape.rank > 0 && port->shape.extent[0] == HR_LENGTH_UNKNOWN;
     uint64_t bytes;
@@ -59,12 +59,12 @@ static hr_status check_source(const hr_port *port, uint32_t index, hr_dtype dtyp
     }
     if (hr_shape_bytes(&port->shape, dtype, &bytes) != HR_OK) {
         return hr_fail(error, HR_E_RANGE, "input %" PRIu32 ": the array's size does not fit in 63 bits",
-                       index);
+                       index + 1);
     }
     if (source->bytes != HR_LENGTH_UNKNOWN && source->bytes != bytes) {
         return hr_fail(error, HR_E_INVALID,
-                       "input %" PRIu32 ": the shape needs %" PRIu64 " bytes, the source has %" PRIu64, index,
-                       bytes, source->bytes);
+                       "input %" PRIu32 ": the shape needs %" PRIu64 " bytes, the source has %" PRIu64,
+                       index + 1, bytes, source->bytes);
     }
     return HR_OK;
 }
@@ -75,16 +75,16 @@ static hr_status check_sink(const hr_port *port, uint32_t index, hr_dtype dtype,
 {
     const hr_sink *sink = port->sink;
     if (sink == NULL || (sink->write == NULL && sink->data == NULL)) {
-        return hr_fail(error, HR_E_INVALID, "output %" PRIu32 ": no sink that writes", index);
+        return hr_fail(error, HR_E_INVALID, "output %" PRIu32 ": no sink that writes", index + 1);
     }
     if (port->dtype != HR_DTYPE_NONE && port->dtype != dtype) {
         return hr_fail(error, HR_E_INVALID, "output %" PRIu32 ": the op makes %s, the output is to hold %s",
-                       index, hr_dtype_name(dtype), hr_dtype_name(port->dtype));
+                       index + 1, hr_dtype_name(dtype), hr_dtype_name(port->dtype));
     }
     if (bytes != HR_LENGTH_UNKNOWN && bytes > hr_sink_room(sink)) {
         return hr_fail(error, HR_E_RANGE,
-                       "output %" PRIu32 ": needs %" PRIu64 " bytes, the sink has room for %" PRIu64, index,
-                       bytes, hr_sink_room(sink));
+                       "output %" PRIu32 ": needs %" PRIu64 " bytes, the sink has room for %" PRIu64,
+                       index + 1, bytes, hr_sink_room(sink));
     }
     return HR_OK;
 }
@@ -150,7 +150,7 @@ static hr_status resolve(hr_pipeline *pipeline, hr_error *error)
         uint64_t bytes = HR_LENGTH_UNKNOWN;
         if (pipeline->cut.units != HR_LENGTH_UNKNOWN &&
             hr_shape_bytes(&pipeline->plan.shape[i], pipeline->plan.dtype[i], &bytes) != HR_OK) {
-            return hr_fail(error, HR_E_RANGE, "output %" PRIu32 ": its size does not fit in 63 bits", i);
+            return hr_fail(error, HR_E_RANGE, "output %" PRIu32 ": its size does not fit in 63 bits", i + 1);
         }
         status = check_sink(&options->out[i], i, pipeline->plan.dtype[i], bytes, error);
     }

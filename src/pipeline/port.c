@@ -113,7 +113,7 @@ hr_status hr_port_named(hr_status status, const char *kind, uint32_t port, uint3
 {
     if (ports > 1 && status != HR_E_CANCELLED) {
         int32_t code = error->code;
-        hr_fail(error, status, "%s %" PRIu32 ": %s", kind, port, error->text);
+        hr_fail(error, status, "%s %" PRIu32 ": %s", kind, port + 1, error->text);
         error->code = code;
     }
     error->status = status;

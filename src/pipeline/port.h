@@ -25,7 +25,8 @@ static inline uint64_t hr_sink_room(const hr_sink *sink)
 /* HR_E_RANGE if the range does not fit the sink: where the length was not known, nobody could tell before. */
 HR_CHECKED hr_status hr_sink_check_room(const hr_sink *sink, const hr_range *range, hr_error *error);
 
-/* Puts the port's number before a failure's text where there are several ports. `kind`: "input". */
+/* Puts the port's number, counted from 1 as everywhere in texts, before a failure's text where there are several. `kind`:
+ * "input". */
 HR_CHECKED hr_status hr_port_named(hr_status status, const char *kind, uint32_t port, uint32_t ports,
                                    hr_error *error);
 

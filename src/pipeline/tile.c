@@ -515,7 +515,7 @@ static hr_status check_ports(const hr_pipeline *pipeline, hr_error *error)
             return hr_fail(error, HR_E_UNSUPPORTED,
                            "%s: input %" PRIu32
                            " is a stream, and tiles must be read anywhere: store it in a file first",
-                           pipeline->options.op->name, i);
+                           pipeline->options.op->name, i + 1);
         }
     }
     return HR_OK;

@@ -59,6 +59,33 @@ class Endings(CommandTest):
             self.assert_one_line(stderr)
             self.assert_old_output()
 
+    def interrupt(self, *arguments, **options):
+        """Starts the command, which waits for something that never comes, and interrupts it."""
+        process = self.start(*arguments, stderr=subprocess.PIPE, **options)
+        until = time.monotonic() + 60
+        while not catches(process.pid, signal.SIGINT) and time.monotonic() < until:
+            time.sleep(0.05)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        stderr = process.communicate(timeout=20)[1]
+        self.assertEqual(process.returncode, 130, stderr)
+        self.assert_one_line(stderr)
+
+    def test_interrupt_of_waits_before_the_run(self):
+        os.mkfifo(self.path("pipe"))
+        np.save(self.path("image.npy"), np.zeros((9, 9), dtype="u1"))
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, reader)
+        self.addCleanup(os.close, writer)
+        self.interrupt("run", "copy", "--in", "-", "--out", "out.npy", stdin=reader)  # for the first byte
+        self.interrupt("run", "copy", "--in", "pipe", "--out", "out.npy")  # for a writer
+        self.interrupt("run", "conv2d", "--in", "image.npy", "--kernel", "pipe", "--out", "out.npy")
+        self.interrupt("run", "copy", "--in", "image.npy", "--out", "pipe")  # for a reader
+        self.assert_old_output(files=("a.npy", "image.npy", "out.npy", "pipe"))
+
+    def test_interrupt_of_a_bench(self):
+        self.interrupt("bench", "all", "--device", "cpu", stdout=subprocess.DEVNULL)
+
     def test_second_interrupt_kills(self):
         process = self.start_slow()
         process.send_signal(signal.SIGSTOP)

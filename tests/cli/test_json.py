@@ -56,6 +56,16 @@ class Json(CommandTest):
         shared = self.run_json("copy", "--in", "a.npy", "--out", "c.npy", "--device", "cpu")
         self.assertEqual(shared["stages"]["h2d"]["bytes"], 0)
 
+    def test_lengths_that_the_run_finds_out(self):
+        a = np.arange(70_007 * 3, dtype="f4").reshape(-1, 3)
+        raw = ["--in", "-", "--dtype", "f32", "--shape", "?,3"]
+        for device in ["cpu", "cpu:discrete"]:
+            for op, output in [("copy", ["--out", "c.npy"]), ("sum", [])]:
+                report = json.loads(self.run_well("run", op, *raw, *output, "--json", "-q", "--device", device, "--chunk", "64K",
+                                                  input=a.tobytes()))
+                for array in report["inputs"] + report["outputs"]:
+                    self.assertEqual((array["shape"], array["bytes"]), ([70_007, 3], a.nbytes), (op, device, array["path"]))
+
     def test_results(self):
         np.save(self.path("a.npy"), np.arange(1000, dtype="i4"))
         np.save(self.path("f.npy"), np.full(1000, 0.5))

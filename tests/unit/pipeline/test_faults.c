@@ -101,7 +101,7 @@ static void a_source_that_fails_names_its_chunk(void **state)
             t.b_self.fail_at = UINT64_C(4) * CHUNK * 37 + 20;
             assert_int_equal(run(&t), HR_E_IO);
             assert_int_equal(t.error.chunk, 37);
-            assert_non_null(strstr(t.error.text, "chunk 37: input 1: test: no reading past byte"));
+            assert_non_null(strstr(t.error.text, "chunk 37: input 2: test: no reading past byte"));
             expect_discarded(&t);
             tear_down(&t);
         }
