@@ -309,6 +309,7 @@ class Masks(unittest.TestCase):
         self.assertEqual([finding["rule"] for finding in one["findings"]], ["null-stream"])
         self.assertEqual([finding["rule"] for finding in two["findings"]], ["null-stream", "null-stream"])
         self.assertAlmostEqual(two["all_fixed_ms"], one["all_fixed_ms"], delta=0.01)
+        self.assertEqual(sorted(finding["gpu"] for finding in two["findings"]), [0, 1])
         gain = two["trace"]["span_ms"] - two["all_fixed_ms"]
         for finding in two["findings"]:
             self.assertTrue(finding["masked"])
@@ -359,6 +360,26 @@ class ReadBacks(unittest.TestCase):
             self.assertAlmostEqual(most, made["trace"]["span_ms"] - steps * 0.304, delta=0.4)
             self.assertIn("waits for results", " ".join(text.split()))
             self.assertNotIn("does not keep up", " ".join(text.split()))
+
+
+    def test_a_repair_that_no_order_allows_is_not_foreseen(self):
+        """A download that ran behind work which was submitted after it, in one stream: to wait for it earlier is impossible."""
+        events, steps = [], 20
+        for step in range(steps):
+            at, number = step * 1000, step * 10
+            events += [call("cudaLaunchKernel", at, 4, number + 1), work("kernel", "k", at + 6, 100, number + 1, 8)]
+            late = step % 2 == 0
+            events += [call("cudaMemcpyAsync" if late else "cudaMemcpy", at + 5, 2 if late else 110, number + 2),
+                       work("gpu_memcpy", "Memcpy DtoH (Device -> Pinned)", at + (4900 if late else 108), 2, number + 2,
+                            7 if late else 8, bytes=4)]
+            events += [call("cudaStreamSynchronize", at + 120, 5, number + 3, device=0, context=1, stream=8)]
+            events += [call("cudaMemsetAsync", at + 900, 2, number + 4), work("gpu_memset", "Memset", at + 1910, 1, number + 4, 7)]
+        with tempfile.TemporaryDirectory() as folder:
+            trace = os.path.join(folder, "trace.json")
+            write(trace, events, schemaVersion=1)
+            made = report(trace)
+            self.assertGreater(made["replay"]["contradictions"], 0)
+            self.assertIn("before the other", " ".join(audit(trace).stdout.split()))
 
 
 class Early(unittest.TestCase):

@@ -38,12 +38,14 @@ static int64_t as_measured(const hr_report *report, int64_t replayed_ns)
 }
 
 /* Replays the repairs in gains->use; times in the result are as measured. */
-static hr_status replay(const hr_audit *audit, const hr_findings *findings, const hr_gains *gains,
+static hr_status replay(hr_audit *audit, const hr_findings *findings, const hr_gains *gains,
                         hr_replay_result *result, int64_t *begin_ns, int64_t *end_ns, hr_error *error)
 {
     hr_status status = hr_replay_run(gains->replay, findings, gains->use, result, begin_ns, end_ns, error);
-    /* A trace that contradicts itself may leave no order in which a repaired run could happen: nothing is foreseen of it. */
-    if (status == HR_E_INTERNAL && audit->report.contradictions != 0) {
+    /* A trace that contradicts itself may leave no order in which a repaired run could happen: nothing is foreseen of it, and the
+     * report counts it among the contradictions. The unrepaired run has been replayed before. */
+    if (status == HR_E_INTERNAL) {
+        audit->report.contradictions++;
         *result = (hr_replay_result){INT64_MAX, "", 0};
         return HR_OK;
     }
@@ -106,8 +108,7 @@ static int64_t least_gain(const hr_audit *audit, const hr_finding *finding)
 }
 
 /* Adds repairs one after the other; those that gain too little are put aside. */
-static hr_status add_each(const hr_audit *audit, const hr_findings *findings, hr_gains *gains,
-                          hr_error *error)
+static hr_status add_each(hr_audit *audit, const hr_findings *findings, hr_gains *gains, hr_error *error)
 {
     int64_t today = audit->report.span_ns;
     gains->now_ns = today;
@@ -138,7 +139,7 @@ static hr_status add_each(const hr_audit *audit, const hr_findings *findings, hr
  * the other one takes as long as before. What was put aside is tried together; what the gain does not need is left out again, the
  * least useful first; the rest share what they gain.
  */
-static hr_status add_rest_together(const hr_audit *audit, const hr_findings *findings, hr_gains *gains,
+static hr_status add_rest_together(hr_audit *audit, const hr_findings *findings, hr_gains *gains,
                                    hr_error *error)
 {
     hr_replay_result result;
@@ -183,7 +184,7 @@ static hr_status add_rest_together(const hr_audit *audit, const hr_findings *fin
  * What reading results later would gain on top of all repairs. Nobody knows whether the program can, so it is no defect and no part
  * of the prediction; where it gains little, nothing is said.
  */
-static hr_status bound_read_backs(const hr_audit *audit, const hr_findings *findings, hr_gains *gains,
+static hr_status bound_read_backs(hr_audit *audit, const hr_findings *findings, hr_gains *gains,
                                   hr_error *error)
 {
     for (uint32_t i = 0; i < findings->count; i++) {

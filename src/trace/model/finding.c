@@ -37,7 +37,7 @@ hr_finding *hr_findings_add(hr_findings *findings, const char *rule)
     if (at == NULL)
         return NULL;
     findings->at = at;
-    at[findings->count] = (hr_finding){.rule = rule};
+    at[findings->count] = (hr_finding){.rule = rule, .device = HR_NONE};
     return &at[findings->count++];
 }
 

@@ -44,6 +44,7 @@ typedef struct hr_where {
 typedef struct hr_finding {
     const char *rule;
     hr_finding_kind kind;
+    uint32_t device; /* index of the GPU that it is about; HR_NONE: of no one in particular */
     uint64_t count, bytes;
     int64_t blocked_ns; /* host time inside the calls */
     /* Filled from the replay by whoever runs the audit: */
@@ -73,7 +74,7 @@ typedef struct hr_findings {
 } hr_findings;
 
 void hr_findings_free(hr_findings *findings);
-/* A new finding, zeroed but for the rule and little = 0. Null: out of memory. Lives until the next one. */
+/* A new finding, zeroed but for the rule and the device, which is none. Null: out of memory. Lives until the next one. */
 hr_finding *hr_findings_add(hr_findings *findings, const char *rule);
 /* Takes the last finding back: it turned out to be too little to speak of. There must be one. */
 void hr_findings_drop_last(hr_findings *findings);

@@ -233,7 +233,12 @@ static void write_finding(html_page *page, const hr_finding *finding)
             ",\"blocked_ms\":%.3f,\"cost_ms\":%.3f,\"after_ms\":%.3f,\"masked\":%s,\"text\":",
             kinds[finding->kind], finding->count, finding->bytes, ms(finding->blocked_ns),
             ms(finding->cost_ns), ms(finding->after_ns), finding->masked ? "true" : "false");
-    hr_json_text(page->out, finding->text);
+    char text[sizeof finding->text + 32];
+    bool one_of_many = page->report->device_count > 1 && finding->device < page->trace->device_count;
+    if (one_of_many)
+        snprintf(text, sizeof text, "GPU %" PRIu64 ": %s", page->trace->devices[finding->device].id,
+                 finding->text);
+    hr_json_text(page->out, one_of_many ? text : finding->text);
     fputs(",\"fix\":", page->out);
     hr_json_text(page->out, finding->fix);
     fputs(",\"proof\":", page->out);

@@ -98,6 +98,8 @@ static void put_finding(const hr_report *report, const hr_finding *finding, FILE
     text(out, "rule", finding->rule);
     fprintf(out, ",\"kind\":\"%s\",\"count\":%" PRIu64 ",\"bytes\":%" PRIu64 ",", kinds[finding->kind],
             finding->count, finding->bytes);
+    if (finding->device < report->trace->device_count)
+        fprintf(out, "\"gpu\":%" PRIu64 ",", report->trace->devices[finding->device].id);
     ms(out, "blocked_ms", finding->blocked_ns);
     fputc(',', out);
     ms(out, "cost_ms", finding->cost_ns);

@@ -239,7 +239,10 @@ static void put_finding(const hr_report *report, uint32_t index, FILE *out)
 {
     static const char *const kinds[] = {"", " (for information)", " (verdicts rest)"};
     const hr_finding *finding = &report->findings->at[index];
-    fprintf(out, "\n%3u. %s%s\n     ", index + 1, finding->rule, kinds[finding->kind]);
+    fprintf(out, "\n%3u. %s%s", index + 1, finding->rule, kinds[finding->kind]);
+    if (report->device_count > 1 && finding->device < report->trace->device_count)
+        fprintf(out, ", GPU %" PRIu64, report->trace->devices[finding->device].id);
+    fputs("\n     ", out);
     put_wrapped(out, finding->text, 5);
     put_place(report, finding, out);
     if (finding->kind == HR_FINDING_DEFECT && finding->repair.count != 0)

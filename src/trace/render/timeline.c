@@ -41,15 +41,17 @@ static uint32_t heaviest_kernel(const hr_trace *trace, uint32_t *uses)
     return best;
 }
 
-static void choose_window(const hr_trace *trace, int64_t *begin_ns, int64_t *end_ns)
+/* Returns what the window is, for the heading. */
+static const char *choose_window(const hr_trace *trace, int64_t *begin_ns, int64_t *end_ns)
 {
+    static const char part[] = "A tenth of the run, from its middle";
     uint32_t uses;
     uint32_t name = heaviest_kernel(trace, &uses);
     int64_t span = trace->work_end_ns - trace->work_begin_ns;
     *begin_ns = trace->work_begin_ns + span * 9 / 20;
     *end_ns = *begin_ns + span / 10;
     if (name == HR_NONE)
-        return;
+        return part;
     uint32_t seen = 0;
     int64_t first = -1;
     for (uint32_t i = 0; i < trace->work_count; i++) {
@@ -63,9 +65,10 @@ static void choose_window(const hr_trace *trace, int64_t *begin_ns, int64_t *end
             int64_t length = event->begin_ns - first;
             *begin_ns = first - length / 8;
             *end_ns = event->begin_ns + length / 8;
-            return;
+            return "Two steps in the middle";
         }
     }
+    return part;
 }
 
 typedef struct hr_row {
@@ -157,10 +160,10 @@ hr_status hr_render_timeline(const hr_report *report, FILE *out, hr_error *error
     uint32_t rows = 0;
     hr_row row;
     (void)error;
-    choose_window(trace, &begin_ns, &end_ns);
+    const char *what = choose_window(trace, &begin_ns, &end_ns);
     if (end_ns <= begin_ns)
         return HR_OK;
-    fprintf(out, "\nTwo steps in the middle, %.3f ms, from %.3f ms on:\n", (double)(end_ns - begin_ns) / 1e6,
+    fprintf(out, "\n%s, %.3f ms, from %.3f ms on:\n", what, (double)(end_ns - begin_ns) / 1e6,
             (double)begin_ns / 1e6);
     for (uint32_t t = 0; t < trace->thread_count && rows < MOST_ROWS / 2; t++) {
         if (!fill_row(trace, &row, HR_NONE, t, begin_ns, end_ns))

@@ -49,6 +49,7 @@ static hr_status judge(const hr_trace *trace, hr_direction direction, uint32_t d
             continue;
         if (finding == NULL && (finding = hr_findings_add(findings, "copy-shape")) == NULL)
             return HR_E_HOST_MEMORY;
+        finding->device = device;
         finding->repair.kind = HR_REPAIR_PIN; /* the replay's word for: at the link's speed */
         if (hr_rule_take(finding, trace, trace->work[i], 0) != HR_OK)
             return HR_E_HOST_MEMORY;

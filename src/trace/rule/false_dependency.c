@@ -79,6 +79,7 @@ static hr_status judge(const hr_trace *trace, uint32_t device, uint32_t streams,
     if (finding == NULL)
         return HR_E_HOST_MEMORY;
     char time[24];
+    finding->device = device;
     finding->kind = HR_FINDING_INFORMATION;
     finding->count = count;
     snprintf(finding->text, sizeof finding->text,

@@ -52,6 +52,7 @@ static hr_status judge(const hr_trace *trace, hr_direction direction, uint32_t d
     if (finding == NULL)
         return HR_OK;
     char time[24];
+    finding->device = device;
     finding->kind = HR_FINDING_INFORMATION;
     finding->repair.kind = HR_REPAIR_NONE;
     snprintf(finding->text, sizeof finding->text,

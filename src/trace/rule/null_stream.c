@@ -72,6 +72,7 @@ static hr_status judge(const hr_trace *trace, uint32_t null, hr_findings *findin
             continue;
         if (finding == NULL && (finding = hr_findings_add(findings, "null-stream")) == NULL)
             return HR_E_HOST_MEMORY;
+        finding->device = trace->streams[null].device;
         finding->repair.kind = HR_REPAIR_FREE_STREAM;
         if (hr_rule_take(finding, trace, work, 0) != HR_OK)
             return HR_E_HOST_MEMORY;

@@ -151,6 +151,7 @@ static hr_status check_device(const hr_trace *trace, uint32_t device, hr_finding
     hr_finding *finding = hr_findings_add(findings, "same-stream");
     hr_status status = finding != NULL ? hr_trace_measure(trace, device, &usage) : HR_E_HOST_MEMORY;
     if (status == HR_OK) {
+        finding->device = device;
         finding->repair.kind = HR_REPAIR_OWN_STREAM;
         finding->repair.buffers = 3;
         status = gather(trace, device, &shared, finding);
