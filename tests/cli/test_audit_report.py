@@ -318,6 +318,36 @@ class Masks(unittest.TestCase):
             self.assertAlmostEqual(finding["after_ms"], two["trace"]["span_ms"], delta=0.01)
 
 
+    def test_copying_in_computing_and_copying_out_in_turn_is_no_clean_run(self):
+        """The commonest program of all. Its three engines could work at once: then the slowest sets the pace."""
+        steps, up, kernel, down = 40, 400, 300, 350
+        for blocking, memory in ((True, "Pinned"), (False, "Pinned")):
+            events, host = [], 0.0
+            for step in range(steps):
+                number = 3 * step
+                begin = host + 6
+                events.append(work("gpu_memcpy", f"Memcpy HtoD ({memory} -> Device)", begin, up, number + 1, bytes=up * 50000))
+                events.append(call("cudaMemcpy" if blocking else "cudaMemcpyAsync", host, up + 8 if blocking else 4, number + 1))
+                host += up + 9 if blocking else 5
+                events.append(call("cudaLaunchKernel", host, 4, number + 2))
+                begin = max(host + 6, begin + up + 1)
+                events.append(work("kernel", "k", begin, kernel, number + 2))
+                host += 5
+                begin += kernel + 1
+                events.append(work("gpu_memcpy", f"Memcpy DtoH (Device -> {memory})", begin, down, number + 3, bytes=down * 50000))
+                events.append(call("cudaMemcpy" if blocking else "cudaMemcpyAsync", host, begin + down + 2 - host if blocking else 4,
+                                   number + 3))
+                if not blocking:
+                    events.append(call("cudaStreamSynchronize", host + 5, begin + down - host - 3, 1000 + step))
+                host = begin + down + 4
+            with tempfile.TemporaryDirectory() as folder:
+                trace = os.path.join(folder, "trace.json")
+                write(trace, events, schemaVersion=1)
+                made = report(trace)
+            found = {finding["rule"] for finding in made["findings"] if finding["kind"] == "defect"}
+            self.assertEqual(found, {"same-stream", "sync-copy" if blocking else "sync-call"})
+            self.assertAlmostEqual(made["all_fixed_ms"], (steps * up + kernel + down) / 1e3, delta=0.5)
+
     def test_a_blocking_copy_comes_before_streams_of_their_own(self):
         """Own streams alone would gain as much in the replay, but a copy that holds the host cannot be put on another stream."""
         events, host, kernel_end, steps = [], 0.0, 0.0, 40

@@ -173,10 +173,32 @@ static hr_status add_rest_together(hr_audit *audit, const hr_findings *findings,
         if (!gains->use[gains->left[i]])
             continue;
         finding->cost_ns = gain / kept;
-        finding->together_ns = gain;
         finding->masked = true;
     }
     gains->now_ns = worth ? together : gains->now_ns;
+    return HR_OK;
+}
+
+/*
+ * What is lost again when one repair is left out and all others are made: more than its own cost where others need it. A blocking
+ * copy may cost next to nothing by itself, and yet streams of their own gain nothing as long as it blocks.
+ */
+static hr_status weigh_each(hr_audit *audit, const hr_findings *findings, hr_gains *gains, hr_error *error)
+{
+    for (uint32_t i = 0; i < gains->count; i++) {
+        hr_finding *finding = &findings->at[gains->order[i]];
+        hr_replay_result result;
+        if (!gains->use[gains->order[i]])
+            continue;
+        gains->use[gains->order[i]] = false;
+        hr_status status = replay(audit, findings, gains, &result, NULL, NULL, error);
+        gains->use[gains->order[i]] = true;
+        if (status != HR_OK)
+            return status;
+        int64_t without = result.span_ns < audit->report.span_ns ? result.span_ns : audit->report.span_ns;
+        int64_t lost = without - gains->now_ns;
+        finding->together_ns = lost > finding->cost_ns ? lost : 0;
+    }
     return HR_OK;
 }
 
@@ -190,7 +212,7 @@ static hr_status bound_read_backs(hr_audit *audit, const hr_findings *findings, 
     for (uint32_t i = 0; i < findings->count; i++) {
         hr_finding *finding = &findings->at[i];
         hr_replay_result result;
-        if (finding->repair.kind != HR_REPAIR_READ_LATER)
+        if (finding->kind != HR_FINDING_INFORMATION || finding->repair.kind != HR_REPAIR_READ_LATER)
             continue;
         gains->use[i] = true;
         hr_status status = replay(audit, findings, gains, &result, NULL, NULL, error);
@@ -220,6 +242,8 @@ static hr_status replay_together(hr_audit *audit, const hr_findings *findings, h
     hr_status status = add_each(audit, findings, gains, error);
     if (status == HR_OK)
         status = add_rest_together(audit, findings, gains, error);
+    if (status == HR_OK)
+        status = weigh_each(audit, findings, gains, error);
     if (status == HR_OK)
         status = bound_read_backs(audit, findings, gains, error);
     if (status == HR_OK)

@@ -19,11 +19,12 @@ typedef enum hr_repair_kind {
     /* copies: host memory pinned; the copy runs at link speed and an upload's call returns at once. Calls in
      * the list (a wait right behind the copy) vanish with it. */
     HR_REPAIR_PIN,
-    HR_REPAIR_DROP_CALL,  /* calls: gone, with the wait inside (an allocation kept, a needless wait) */
-    HR_REPAIR_UNBLOCK,    /* calls: they still submit their work, and no longer wait for it */
+    HR_REPAIR_DROP_CALL, /* calls: gone, with the wait inside (an allocation kept, a needless wait) */
+    /* Calls: they still submit their work, and no longer wait for it. Downloads: as of HR_REPAIR_READ_LATER. */
+    HR_REPAIR_UNBLOCK,
     HR_REPAIR_OWN_STREAM, /* copies: on streams of their own, with `buffers` steps in flight */
     HR_REPAIR_BATCH,      /* copies: neighbours in the list become one copy */
-    HR_REPAIR_READ_LATER, /* downloads: the host that waits for one waits for that of the step before instead */
+    HR_REPAIR_READ_LATER, /* downloads: the host that waits for one waits for that of `buffers` steps before instead */
     HR_REPAIR_FREE_STREAM /* work: on the default stream today, on a non-blocking stream tomorrow */
 } hr_repair_kind;
 
@@ -48,11 +49,12 @@ typedef struct hr_finding {
     uint64_t count, bytes;
     int64_t blocked_ns; /* host time inside the calls */
     /* Filled from the replay by whoever runs the audit: */
-    int64_t after_ns;    /* the span with this finding alone repaired */
-    int64_t cost_ns;     /* its share of what all repairs together gain */
-    int64_t most_ns;     /* of an information: no repair can gain more than this; 0: not bounded */
-    bool masked;         /* gains nothing alone, something with the others */
-    int64_t together_ns; /* of findings that hide each other: what all of them gain together; otherwise 0 */
+    int64_t after_ns; /* the span with this finding alone repaired */
+    int64_t cost_ns;  /* its share of what all repairs together gain */
+    int64_t most_ns;  /* of an information: no repair can gain more than this; 0: not bounded */
+    bool masked;      /* gains nothing alone, something with the others */
+    int64_t
+        together_ns; /* what the other repairs gain only together with this one, and its own cost; 0: no more than that */
 
     hr_where *where; /* by blocked time, then by count; the first is the place to look at */
     uint32_t where_count;

@@ -210,6 +210,15 @@ static inline bool hr_event_is_download(const hr_event *event)
 {
     return event->kind == HR_EVENT_COPY && event->direction == HR_DIRECTION_D2H;
 }
+/*
+ * A download of this many bytes is a result that the program hands on, rather than a value by which it decides what to submit
+ * next. Programs that do need it for their next step exist; advice that rests on this says so.
+ */
+#define HR_RESULT_BYTES (UINT64_C(1) << 20)
+static inline bool hr_event_is_result(const hr_event *event)
+{
+    return hr_event_is_download(event) && event->bytes >= HR_RESULT_BYTES;
+}
 /* The host memory of a copy between host and device. */
 static inline hr_memory hr_event_host_memory(const hr_event *event)
 {

@@ -228,6 +228,11 @@ static void put_gain(const hr_report *report, const hr_finding *finding, FILE *o
     time_text(finding->after_ns, after);
     if (finding->masked)
         snprintf(line, sizeof line, "nothing alone: other findings hide it; with them fixed too, %s", cost);
+    else if (finding->together_ns > 0)
+        snprintf(
+            line, sizeof line,
+            "%s, as other findings gain only with this one; fixed alone, the run takes %s (%.1f %% less)",
+            cost, after, 100.0 * (double)(report->span_ns - finding->after_ns) / (double)report->span_ns);
     else
         snprintf(line, sizeof line, "%s of the run; fixed alone, it takes %s (%.1f %% less)", cost, after,
                  100.0 * (double)(report->span_ns - finding->after_ns) / (double)report->span_ns);

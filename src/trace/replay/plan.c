@@ -172,13 +172,16 @@ static void unblock(hr_plan *plan, const bool *named)
     }
 }
 
-/* For each download, the last one of the step before: between two steps the thread launches something. */
-static void find_earlier(const hr_plan *plan, const bool *named, uint32_t *earlier)
+enum { MOST_STEPS = 4 };
+
+/* For each download, the last one of the step that lies `steps` before: between two steps the thread launches something. */
+static void find_earlier(const hr_plan *plan, const bool *named, uint32_t steps, uint32_t *earlier)
 {
     const hr_trace *trace = plan->graph->trace;
     for (uint32_t t = 0; t < trace->thread_count; t++) {
-        uint32_t last = HR_NONE, before = HR_NONE;
+        uint32_t last[MOST_STEPS + 1]; /* of this step, of the one before, … */
         bool launched = false;
+        memset(last, 0xFF, sizeof last);
         for (uint32_t i = trace->thread_calls[t]; i < trace->thread_calls[t + 1]; i++) {
             const hr_event *call = &trace->events[trace->calls[i]];
             launched |= call->call == HR_CALL_LAUNCH || call->call == HR_CALL_GRAPH_LAUNCH;
@@ -186,23 +189,25 @@ static void find_earlier(const hr_plan *plan, const bool *named, uint32_t *earli
                 uint32_t node = plan->graph->node_of[work];
                 if (node == HR_NONE || !named[node])
                     continue;
-                before = launched ? last : before;
+                if (launched)
+                    memmove(last + 1, last, MOST_STEPS * sizeof *last);
                 launched = false;
-                earlier[node] = before;
-                last = node;
+                earlier[node] = last[steps];
+                last[0] = node;
             }
         }
     }
 }
 
-/* The host looks at each result one step later: it waits for what was read back in the step before. */
-static hr_status read_later(hr_plan *plan, const bool *named)
+/* The host looks at each result some steps later: it waits for what was read back that many steps before. */
+static hr_status read_later(hr_plan *plan, const bool *named, uint32_t steps)
 {
+    steps = steps == 0 ? 1 : steps > MOST_STEPS ? (uint32_t)MOST_STEPS : steps;
     uint32_t *earlier = malloc(((size_t)plan->graph->node_count + 1) * sizeof *earlier);
     if (earlier == NULL)
         return HR_E_HOST_MEMORY;
     memset(earlier, 0xFF, ((size_t)plan->graph->node_count + 1) * sizeof *earlier);
-    find_earlier(plan, named, earlier);
+    find_earlier(plan, named, steps, earlier);
     for (uint32_t i = 0; i < plan->edge_count; i++) {
         hr_edge *edge = &plan->edges[i];
         if (edge->kind != HR_EDGE_WAIT || !named[edge->from])
@@ -214,6 +219,13 @@ static hr_status read_later(hr_plan *plan, const bool *named)
     }
     free(earlier);
     return HR_OK;
+}
+
+/* Of what is named, only downloads of results stay so: small values may be wanted there and then. */
+static void keep_results(const hr_plan *plan, bool *named)
+{
+    for (uint32_t node = 0; node < plan->graph->node_count; node++)
+        named[node] &= hr_graph_is_work(plan->graph, node) && hr_event_is_result(event_of(plan, node));
 }
 
 static void free_stream(hr_plan *plan, const bool *named)
@@ -432,12 +444,15 @@ hr_status hr_plan_repair(hr_plan *plan, const hr_repair *repair)
         break;
     case HR_REPAIR_PIN:
         pin(plan, named);
+        keep_results(plan, named);
+        status = read_later(plan, named, repair->buffers);
         break;
     case HR_REPAIR_DROP_CALL:
         drop_calls(plan, named);
         break;
     case HR_REPAIR_UNBLOCK:
         unblock(plan, named);
+        status = read_later(plan, named, repair->buffers);
         break;
     case HR_REPAIR_OWN_STREAM:
         status = own_stream(plan, named, repair->buffers);
@@ -446,7 +461,7 @@ hr_status hr_plan_repair(hr_plan *plan, const hr_repair *repair)
         status = batch(plan, repair, named);
         break;
     case HR_REPAIR_READ_LATER:
-        status = read_later(plan, named);
+        status = read_later(plan, named, repair->buffers);
         break;
     case HR_REPAIR_FREE_STREAM:
         free_stream(plan, named);

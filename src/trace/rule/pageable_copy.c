@@ -142,6 +142,7 @@ static hr_status check(const hr_trace *trace, hr_findings *findings, hr_error *e
     hr_status status = finding != NULL ? kernels_of(trace, &kernels) : HR_E_HOST_MEMORY;
     if (status == HR_OK) {
         finding->repair.kind = HR_REPAIR_PIN;
+        finding->repair.buffers = 2;
         status = take(trace, finding, &kernels, &sum);
     }
     hr_intervals_free(&kernels);

@@ -41,8 +41,12 @@ static uint64_t count_launches(const hr_trace *trace)
     return launches;
 }
 
-/* Waits for results: the host reads back what the step computed, and submits the next step only then. */
-static hr_status take_read_backs(const hr_trace *trace, uint32_t thread, hr_finding *finding)
+/*
+ * Waits for what a step computed: the host reads it back, and submits the next step only then. `results`: those of whole results
+ * that an asynchronous copy brings; a copy that holds the host by itself is the business of pageable-copy and sync-copy. Otherwise
+ * those of small values, whatever holds the host.
+ */
+static hr_status take_read_backs(const hr_trace *trace, uint32_t thread, bool results, hr_finding *finding)
 {
     uint32_t download = HR_NONE;
     for (uint32_t i = trace->thread_calls[thread]; i < trace->thread_calls[thread + 1]; i++) {
@@ -51,8 +55,10 @@ static hr_status take_read_backs(const hr_trace *trace, uint32_t thread, hr_find
         for (uint32_t work = call->peer; work != HR_NONE; work = trace->events[work].next) {
             if (!hr_event_is_download(&trace->events[work]))
                 continue;
-            download = work;
-            holds |= hr_trace_blocks(trace, &trace->events[work]);
+            bool blocks = hr_trace_blocks(trace, &trace->events[work]);
+            bool wanted = hr_event_is_result(&trace->events[work]) ? results && !blocks : !results;
+            download = wanted ? work : HR_NONE;
+            holds |= blocks;
         }
         holds |= hr_call_is_sync((hr_call)call->call);
         if (!holds || download == HR_NONE)
@@ -72,14 +78,14 @@ static hr_status take_read_backs(const hr_trace *trace, uint32_t thread, hr_find
     return HR_OK;
 }
 
-/* Told as a bound only: whether the next step needs the result, the trace does not say. */
-static hr_status check_read_backs(const hr_trace *trace, hr_findings *findings)
+/* Small values are told as a bound only: whether the next step needs them, the trace does not say. */
+static hr_status check_read_backs(const hr_trace *trace, bool results, hr_findings *findings)
 {
     enum { LEAST_READ_BACKS = 3 };
     hr_finding *finding = hr_findings_add(findings, "sync-call");
     hr_status status = finding != NULL ? HR_OK : HR_E_HOST_MEMORY;
     for (uint32_t t = 0; t < trace->thread_count && status == HR_OK; t++)
-        status = take_read_backs(trace, t, finding);
+        status = take_read_backs(trace, t, results, finding);
     if (status != HR_OK)
         return status;
     if (finding->count < LEAST_READ_BACKS) {
@@ -87,9 +93,13 @@ static hr_status check_read_backs(const hr_trace *trace, hr_findings *findings)
         return HR_OK;
     }
     char blocked[24];
-    finding->kind = HR_FINDING_INFORMATION;
+    finding->kind = results ? HR_FINDING_DEFECT : HR_FINDING_INFORMATION;
     finding->repair.kind = HR_REPAIR_READ_LATER;
-    finding->little = 0.05;
+    finding->repair.buffers = results ? 2 : 1;
+    finding->little = results ? 0.01 : 0.05;
+    snprintf(finding->proof, sizeof finding->proof,
+             "holds when the next step does not need the result; each result then needs a host buffer of its "
+             "own until it was looked at");
     snprintf(finding->text, sizeof finding->text,
              "%llu times the host reads a result back and waits for it, %s of its time, and submits the next "
              "step only then: the GPU "
@@ -179,7 +189,10 @@ static hr_status check(const hr_trace *trace, hr_findings *findings, hr_error *e
         describe(trace, finding, needed);
         hr_finding_finish(finding);
     }
-    return check_read_backs(trace, findings) == HR_OK ? HR_OK : hr_rule_no_memory(trace, error);
+    status = check_read_backs(trace, true, findings);
+    if (status == HR_OK)
+        status = check_read_backs(trace, false, findings);
+    return status == HR_OK ? HR_OK : hr_rule_no_memory(trace, error);
 }
 
 static const char *lacks(const hr_trace *trace)

@@ -18,7 +18,8 @@ static bool counts(const hr_trace *trace, const hr_event *copy)
     return last->begin_ns > call->end_ns && hr_trace_is_steady(trace, call);
 }
 
-static void describe(const hr_trace *trace, hr_finding *finding, uint64_t pageable, uint64_t downloads)
+static void describe(const hr_trace *trace, hr_finding *finding, uint64_t pageable, uint64_t downloads,
+                     uint64_t results)
 {
     char blocked[24];
     int at = snprintf(finding->text, sizeof finding->text,
@@ -30,11 +31,16 @@ static void describe(const hr_trace *trace, hr_finding *finding, uint64_t pageab
             finding->text + at, sizeof finding->text - (size_t)at,
             " %llu of them also copy pageable memory, which waits whatever it is called (pageable-copy).",
             (unsigned long long)pageable);
+    if (results != 0)
+        at += snprintf(finding->text + at, sizeof finding->text - (size_t)at,
+                       " %llu download results: the prediction looks at them two steps later.",
+                       (unsigned long long)results);
     if (downloads != 0)
-        snprintf(finding->text + at, sizeof finding->text - (size_t)at,
-                 " %llu are downloads, whose data the host may want at once: the prediction leaves those as "
-                 "they are.",
-                 (unsigned long long)downloads);
+        snprintf(
+            finding->text + at, sizeof finding->text - (size_t)at,
+            " %llu are small downloads, whose data the host may want at once: the prediction leaves those as "
+            "they are.",
+            (unsigned long long)downloads);
     snprintf(
         finding->fix, sizeof finding->fix, "%s",
         trace->hip
@@ -45,7 +51,7 @@ static void describe(const hr_trace *trace, hr_finding *finding, uint64_t pageab
               "matters");
     snprintf(finding->proof, sizeof finding->proof,
              "the wait may protect a host buffer: check who writes it after an upload and who reads it after "
-             "a download");
+             "a download; what the next step needs of a result cannot wait");
     snprintf(
         finding->bound_text, sizeof finding->bound_text,
         "making them asynchronous gains little alone: other waits or the data itself hold the host as long");
@@ -57,10 +63,12 @@ static hr_status check(const hr_trace *trace, hr_findings *findings, hr_error *e
     enum { LEAST = 3 };
     uint64_t pageable = 0;
     uint64_t downloads = 0;
+    uint64_t results = 0;
     hr_finding *finding = hr_findings_add(findings, "sync-copy");
     if (finding == NULL)
         return hr_rule_no_memory(trace, error);
     finding->repair.kind = HR_REPAIR_UNBLOCK;
+    finding->repair.buffers = 2;
     for (uint32_t i = 0; i < trace->work_count; i++) {
         uint32_t work = trace->work[i];
         const hr_event *copy = &trace->events[work];
@@ -69,10 +77,12 @@ static hr_status check(const hr_trace *trace, hr_findings *findings, hr_error *e
         bool page = hr_event_host_memory(copy) == HR_MEMORY_PAGEABLE;
         bool down = hr_event_is_download(copy);
         pageable += page;
-        downloads += down && !page;
+        bool result = !page && hr_event_is_result(copy);
+        downloads += down && !page && !result;
+        results += result;
         hr_status status = hr_finding_count(finding, trace, work, hr_event_ns(&trace->events[copy->peer]));
-        if (status == HR_OK && !page && !down)
-            status = hr_repair_add(&finding->repair, copy->peer);
+        if (status == HR_OK && !page && (!down || result))
+            status = hr_repair_add(&finding->repair, result ? work : copy->peer);
         if (status == HR_OK)
             status = hr_rule_show(finding, work);
         if (status != HR_OK)
@@ -82,7 +92,7 @@ static hr_status check(const hr_trace *trace, hr_findings *findings, hr_error *e
         hr_findings_drop_last(findings);
         return HR_OK;
     }
-    describe(trace, finding, pageable, downloads);
+    describe(trace, finding, pageable, downloads, results);
     /* Nothing that a call without waiting would mend alone: worth knowing, and no defect of its own. */
     if (finding->repair.count == 0) {
         finding->kind = HR_FINDING_INFORMATION;
