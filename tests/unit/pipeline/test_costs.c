@@ -150,25 +150,36 @@ static void the_cache_folder_is_the_users(void **state)
     assert_string_equal(costs.path, "");
 }
 
+/* A busy machine makes a link slower, by any amount, and never faster than it was set. */
+static bool near(double rate, double set)
+{
+    assert_true(rate > 0.0 && rate <= 1.06 * set);
+    return rate >= 0.2 * set;
+}
+
+/* So it is probed until it is found near its speed once, which a probe that measures something else never finds. */
 static void the_probe_finds_the_speed_of_the_link(void **state)
 {
     (void)state;
     hr_runtime *runtime = NULL;
     hr_device *device = NULL;
     hr_error error = HR_ERROR_INIT;
+    hr_costs costs;
+    bool found = false;
     assert_int_equal(hr_runtime_open(NULL, &runtime, &error), HR_OK);
     assert_int_equal(hr_device_open(runtime, "cpu:discrete,h2d=1G,d2h=500M,threads=1", &device, &error),
                      HR_OK);
-    hr_costs costs = {0};
-    assert_int_equal(hr_costs_probe(device, &costs, &error), HR_OK);
-    double in = hr_cost_link_rate(&costs.h2d), out = hr_cost_link_rate(&costs.d2h);
-    /* A busy machine makes a link slower, never faster than it was set. */
-    if (in < 0.2e9 || in > 1.05e9 || out < 0.1e9 || out > 0.53e9) {
-        fail_msg("measured %.3g and %.3g bytes a second", in, out);
+    for (int i = 0; i < 50 && !found; i++) {
+        memset(&costs, 0, sizeof costs);
+        assert_int_equal(hr_costs_probe(device, &costs, &error), HR_OK);
+        bool in = near(hr_cost_link_rate(&costs.h2d), 1e9), out = near(hr_cost_link_rate(&costs.d2h), 0.5e9);
+        bool in_with_out = near(costs.h2d_with_d2h, 1e9), out_with_in = near(costs.d2h_with_h2d, 0.5e9);
+        found = in && out && in_with_out && out_with_in;
     }
-    if (costs.h2d_with_d2h < 0.1e9 || costs.h2d_with_d2h > 1.05e9 || costs.d2h_with_h2d < 0.05e9 ||
-        costs.d2h_with_h2d > 0.53e9) {
-        fail_msg("at once %.3g and %.3g bytes a second", costs.h2d_with_d2h, costs.d2h_with_h2d);
+    if (!found) {
+        fail_msg("measured %.3g and %.3g bytes a second, at once %.3g and %.3g",
+                 hr_cost_link_rate(&costs.h2d), hr_cost_link_rate(&costs.d2h), costs.h2d_with_d2h,
+                 costs.d2h_with_h2d);
     }
     assert_int_equal(hr_device_close(&device, &error), HR_OK);
     assert_int_equal(hr_runtime_close(&runtime, &error), HR_OK);
