@@ -2,6 +2,7 @@
 /* Which paths a run can be given together: what is read once, what is written, and what standard output carries. */
 #include "run.h"
 
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -80,6 +81,26 @@ int run_check_inputs(const run_job *job)
     return CLI_DONE;
 }
 
+/* Will they be the same file, though neither is there yet? */
+static bool same_new_file(const char *a, const char *b)
+{
+    const char *paths[2] = {a, b}, *name[2];
+    struct stat folder[2];
+    for (int i = 0; i < 2; i++) {
+        const char *slash = strrchr(paths[i], '/');
+        char text[PATH_MAX];
+        name[i] = slash ? slash + 1 : paths[i];
+        int length = slash ? (int)(slash - paths[i] + 1) : 1;
+        if (length >= PATH_MAX)
+            return false;
+        snprintf(text, sizeof text, "%.*s", length, slash ? paths[i] : ".");
+        if (stat(text, &folder[i]) != 0)
+            return false;
+    }
+    return folder[0].st_dev == folder[1].st_dev && folder[0].st_ino == folder[1].st_ino &&
+           !strcmp(name[0], name[1]);
+}
+
 static int same_file(const char *output, const char *what, const char *input)
 {
     return cli_fail(CLI_UNUSABLE, strcmp(output, "-") ? output : "standard output",
@@ -103,7 +124,8 @@ static int check_distinct(const run_job *job)
     if (outputs[1] && (is_standard_output(outputs[1]) || is_empty(outputs[1])))
         return cli_fail(CLI_UNUSABLE, "--trace", "needs the name of a file, found %s",
                         outputs[1][0] ? outputs[1] : "an empty one");
-    if (outputs[0] && outputs[1] && (!strcmp(outputs[0], outputs[1]) || hr_same_file(outputs[0], outputs[1])))
+    if (outputs[0] && outputs[1] &&
+        (same_new_file(outputs[0], outputs[1]) || hr_same_file(outputs[0], outputs[1])))
         return cli_fail(CLI_UNUSABLE, outputs[1], "is given as the output and as the trace");
     return CLI_DONE;
 }

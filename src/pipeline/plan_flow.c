@@ -150,7 +150,8 @@ static hr_status choose_chunk(hr_pipeline *pipeline, const hr_cost_stage *stages
                            total_chunk_bytes(pipeline) / pipeline->options.device_count, (double)least, most);
     uint64_t smallest = hr_cut_unit_bytes(&pipeline->cut) * pipeline->cut.align_units;
     uint64_t chunk = hr_max_u64(hr_plan_round_chunk((uint64_t)best), smallest);
-    return hr_plan_fit_chunk(pipeline, chunk, FLOW_DEPTH_LEAST, depth_that_fits, error);
+    uint32_t depth = pipeline->options.depth;
+    return hr_plan_fit_chunk(pipeline, chunk, depth > 0 ? depth : FLOW_DEPTH_LEAST, depth_that_fits, error);
 }
 
 /* When the last chunk of the cut has left, with so many slots a device. */

@@ -98,6 +98,12 @@ class Results(CommandTest):
                 # Blocks of slots are multiples of 256 bytes: smaller chunks would save nothing.
                 self.assertGreater(report["chunk_bytes"], 127, (device, ceiling))
                 np.testing.assert_array_equal(np.load(self.path("b.npy")), a)
+            # A depth that is given is kept.
+            report = json.loads(self.run_well("run", "copy", "--in", "a.npy", "--out", "b.npy", "--device", device, "--json",
+                                              "--pinned", "300K", "--depth", "9"))
+            self.assertEqual(report["depth"], 9)
+            self.assertLessEqual(report["pinned_bytes"], 300 << 10)
+            np.testing.assert_array_equal(np.load(self.path("b.npy")), a)
             # Rows cannot be cut: fewer slots, down to one.
             report = json.loads(self.run_well("run", "conv2d", "--in", "image.npy", "--out", "c.npy", "--filter", "box5", "--json",
                                               "--device", device, "--pinned", "8K"))
