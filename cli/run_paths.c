@@ -69,6 +69,10 @@ int run_check_inputs(const run_job *job)
         const char *path = cli_get_nth(job->args, "in", i);
         if (is_empty(path))
             return cli_fail(CLI_UNUSABLE, "--in", "needs the name of a file, found an empty one");
+        const char *kernel = cli_get(job->args, "kernel");
+        if (kernel && same_pipe(kernel, path))
+            return cli_fail(CLI_UNUSABLE, "--in", "%s can be read once, and is given as the kernel too",
+                            is_standard_input(path) ? "standard input" : path);
         for (uint32_t k = 0; k < i; k++) {
             if (same_pipe(cli_get_nth(job->args, "in", k), path))
                 return cli_fail(CLI_UNUSABLE, "--in", "%s can be read once, and is given twice",

@@ -9,6 +9,8 @@
 
 #include "base/checked.h"
 
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
 /* What one task keeps on its worker's stack, and the output rows made at a time. */
@@ -61,6 +63,14 @@ hr_status hr_conv2d_plan(const hr_op *op, const void *params, const hr_dtype *dt
     if (shapes[0].extent[0] == UINT64_MAX) {
         return hr_fail(error, HR_E_UNSUPPORTED,
                        "%s: the number of rows is not known, and the border needs it", op->name);
+    }
+    for (uint32_t i = 0; dtypes[0] != HR_F64 && i < conv2d->rows * conv2d->columns; i++) {
+        if (fabs(conv2d->weight[i]) > (double)FLT_MAX) {
+            return hr_fail(
+                error, HR_E_RANGE,
+                "%s: value %u of the filter is %g, beyond the largest f32, 3.4e38, in which %s is computed",
+                op->name, i, conv2d->weight[i], hr_dtype_name(dtypes[0]));
+        }
     }
     plan->outputs = 1;
     plan->dtype[0] = dtypes[0];

@@ -163,6 +163,11 @@ class Results(CommandTest):
                 np.testing.assert_allclose(result, correlate(image, kernel.astype("f8"), border), rtol=1e-4, atol=1e-5,
                                            err_msg=f"{border} {shape}")
 
+    def test_conv2d_in_f64_takes_any_weight(self):
+        image = random_array("f8", (6, 5))
+        np.save(self.path("kernel.npy"), np.full((1, 1), 1e300))
+        np.testing.assert_array_equal(self.compute("conv2d", [image], "--kernel", "kernel.npy"), image * 1e300)
+
     def test_conv2d_filters_on_bytes(self):
         image = random_array("u1", (50, 41, 3))
         box = self.compute("conv2d", [image], "--filter", "box3")

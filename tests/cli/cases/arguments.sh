@@ -2,6 +2,7 @@
 # Arguments that cannot be used: exit 2 and one line that says what is needed.
 make-array a.npy f4 4
 make-array picture.npy u1 4,4
+make-array kernel.npy f4 3,3
 try headrace frobnicate
 try headrace run
 try headrace run nosuch --in a.npy --out c.npy
@@ -56,6 +57,7 @@ try headrace run copy --in a.npy --out /dev/stdout --json
 try headrace run copy --in a.npy --out /proc/self/fd/1 --verify
 try headrace run copy --in a.npy --out /dev/null --verify
 try headrace run add --in - --in /dev/stdin --out c.npy
+headrace run copy --in kernel.npy --out - -q | try headrace run conv2d --in - --kernel - --out c.npy
 mkfifo pipe
 try headrace run add --in pipe --in ./pipe --dtype u8 --out c.npy
 try headrace run copy --in pipe --dtype u8 --out c.npy --verify

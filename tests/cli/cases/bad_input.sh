@@ -38,6 +38,7 @@ header("rank.npy", "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 1, 
 np.save("even.npy", np.ones((2, 2), np.float32))
 np.save("wide.npy", np.ones((33, 33), np.float32))
 np.save("nankernel.npy", np.full((3, 3), np.nan, np.float32))
+np.save("hugekernel.npy", np.full((1, 1), 1e39))
 np.save("intkernel.npy", np.ones((3, 3), np.int32))
 END
 head -c 100 /dev/zero >raw.bin
@@ -68,6 +69,7 @@ try headrace run conv2d --in good.npy --kernel even.npy --out c.npy
 try headrace run conv2d --in good.npy --kernel wide.npy --out c.npy
 try headrace run conv2d --in good.npy --kernel nankernel.npy --out c.npy
 try headrace run conv2d --in good.npy --kernel intkernel.npy --out c.npy
+try headrace run conv2d --in good.npy --kernel hugekernel.npy --out c.npy
 try headrace run copy --in good.npy --out good.npy
 ln good.npy link.npy
 try headrace run copy --in good.npy --out link.npy
