@@ -180,6 +180,8 @@ int cmd_audit(const cli_args *args)
     int exit = read_options(args, &options);
     if (exit != CLI_DONE)
         return exit;
+    if (args->command != NULL && args->command[0] == NULL)
+        return cli_fail(CLI_UNUSABLE, "audit", "nothing stands behind --; a command is needed there");
     if (args->command != NULL && args->word_count == 0)
         return audit_command(&options, args);
     if (args->word_count != 1 || args->command != NULL)

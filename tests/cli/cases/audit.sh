@@ -5,6 +5,7 @@ cp "$t/h200_in_pageable_one_stream.json.gz" slow.json.gz
 cp "$t/h200_in_pinned_ring.json.gz" good.json.gz
 try headrace audit
 try headrace audit slow.json.gz good.json.gz
+try headrace audit --
 try headrace audit missing.json
 try headrace audit slow.json.gz --min-cost much
 try headrace audit slow.json.gz --link missing.json
