@@ -127,16 +127,22 @@ static double fast_rate(const hr_gauge *gauge)
     return 0.0;
 }
 
-double hr_gauge_ceiling(hr_gauge *gauge)
+double hr_gauge_alone_s(hr_gauge *gauge)
 {
     pthread_mutex_lock(&gauge->lock);
     double bytes = (double)gauge->bytes;
     bool shown = gauge->full_bytes >= SHOWN_SHARE * bytes && gauge->full_ns > 0;
     double moving = shown ? gauge->full_bytes * (double)HR_NS_PER_S / (double)gauge->full_ns
                           : fast_rate(gauge) * (gauge->width > 0 ? gauge->width : 1);
-    double seconds = moving > 0.0 ? bytes / moving + (double)gauge->finish_ns / (double)HR_NS_PER_S : 0.0;
+    double finish = (double)gauge->finish_ns / (double)HR_NS_PER_S;
+    double seconds = moving > 0.0 ? bytes / moving + finish : bytes > 0.0 ? 0.0 : finish;
     double busy = (double)hr_cover_length(&gauge->cover) / (double)HR_NS_PER_S;
     pthread_mutex_unlock(&gauge->lock);
-    seconds = busy > 0.0 && seconds > busy ? busy : seconds;
-    return seconds > 0.0 ? bytes / seconds : 0.0;
+    return busy > 0.0 && seconds > busy ? busy : seconds;
+}
+
+double hr_gauge_ceiling(hr_gauge *gauge)
+{
+    double seconds = hr_gauge_alone_s(gauge);
+    return seconds > 0.0 ? (double)hr_gauge_bytes(gauge) / seconds : 0.0;
 }

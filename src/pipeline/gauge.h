@@ -44,11 +44,13 @@ uint64_t hr_gauge_bytes(hr_gauge *gauge);
 /* Bytes per second of one thread of the stage, on average; 0 if nothing was measured. */
 double hr_gauge_mean_rate(hr_gauge *gauge);
 /*
- * Bytes per second that the stage can do alone with `width` threads, as far as the run has shown: while all of its
- * threads were in it at once it had the machine for itself. A stage that hardly ever was is taken at its fastest
- * spans, `width` at once. Never less than it did while it was busy. What comes after the last byte counts as it was.
- * 0 if nothing was measured.
+ * Seconds that the stage would take alone with `width` threads, as far as the run has shown: while all of its threads
+ * were in it at once it had the machine for itself. A stage that hardly ever was is taken at its fastest spans, `width`
+ * at once. Never more than it was busy. What comes after the last byte counts as it was, and is all of a stage that moves
+ * no bytes itself (an image is encoded out of the memory into which it was computed). 0 if nothing was measured.
  */
+double hr_gauge_alone_s(hr_gauge *gauge);
+/* The stage's bytes over that, in bytes per second; 0 if nothing was measured, or there are none. */
 double hr_gauge_ceiling(hr_gauge *gauge);
 
 #endif

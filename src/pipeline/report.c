@@ -40,7 +40,8 @@ void hr_report_fill(hr_pipeline *pipeline, uint64_t end_ns, hr_report *report)
         stage->bytes = hr_gauge_bytes(&pipeline->gauge[i]);
         double rate = ceiling(pipeline, i);
         stage->ceiling_gbps = rate / 1e9;
-        alone_s[i] = rate > 0.0 ? (double)stage->bytes / rate : 0.0;
+        alone_s[i] = rate > 0.0 && stage->bytes > 0 ? (double)stage->bytes / rate
+                                                    : hr_gauge_alone_s(&pipeline->gauge[i]);
         if (alone_s[i] > made.floor_s) {
             made.floor_s = alone_s[i];
             made.bottleneck = (hr_stage)i;

@@ -56,6 +56,13 @@ class Json(CommandTest):
         shared = self.run_json("copy", "--in", "a.npy", "--out", "c.npy", "--device", "cpu")
         self.assertEqual(shared["stages"]["h2d"]["bytes"], 0)
 
+    def test_encoding_an_image_is_part_of_the_floor(self):
+        a = np.random.default_rng(5).integers(0, 256, (1500, 1500), dtype="u1")
+        np.save(self.path("a.npy"), a)
+        report = self.run_json("conv2d", "--filter", "box3", "--in", "a.npy", "--out", "c.png", "--device", "cpu")
+        self.assertGreater(report["stages"]["write"]["busy_s"], 0)
+        self.assertGreaterEqual(report["floor_s"], 0.99 * report["stages"]["write"]["busy_s"])
+
     def test_lengths_that_the_run_finds_out(self):
         a = np.arange(70_007 * 3, dtype="f4").reshape(-1, 3)
         raw = ["--in", "-", "--dtype", "f32", "--shape", "?,3"]

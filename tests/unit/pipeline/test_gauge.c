@@ -62,6 +62,18 @@ static void the_finish_belongs_to_the_stage(void **state)
     hr_gauge_destroy(&gauge);
 }
 
+static void a_stage_that_only_finishes_takes_that_long(void **state)
+{
+    (void)state;
+    hr_gauge gauge;
+    hr_gauge_init(&gauge);
+    gauge.width = 2;
+    hr_gauge_finish(&gauge, 100 * MS, 1000 * MS);
+    assert_true(near(hr_gauge_alone_s(&gauge), 0.9, 1e-9));
+    assert_true(hr_gauge_ceiling(&gauge) == 0.0);
+    hr_gauge_destroy(&gauge);
+}
+
 static void a_ceiling_is_never_below_what_was_done(void **state)
 {
     (void)state;
@@ -97,6 +109,7 @@ int main(void)
         cmocka_unit_test(a_stage_that_is_always_full_shows_its_speed),
         cmocka_unit_test(a_stage_that_is_never_full_is_taken_at_its_best_spans),
         cmocka_unit_test(the_finish_belongs_to_the_stage),
+        cmocka_unit_test(a_stage_that_only_finishes_takes_that_long),
         cmocka_unit_test(a_ceiling_is_never_below_what_was_done),
         cmocka_unit_test(nothing_measured_is_zero),
     };
