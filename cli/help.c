@@ -279,6 +279,37 @@ static void print_completion_value(FILE *to, const cli_verb *verb, const cli_opt
     fprintf(to, " ;;\n");
 }
 
+/* The help of a parameter whose value is one of several names lists them: "zero, replicate or reflect (…)". */
+static void print_listed_names(FILE *to, const char *help)
+{
+    for (size_t length; *help && *help != '('; help += length) {
+        help += strspn(help, " ,");
+        length = strcspn(help, " ,(");
+        if (length && strncmp(help, "or ", 3) != 0)
+            fprintf(to, "%.*s ", (int)length, help);
+    }
+}
+
+/* The same for the parameters of ops, as options of a verb. */
+static void print_completion_parameters(FILE *to, const cli_verb *verb)
+{
+    const hr_op *op;
+    for (uint32_t i = 0; (op = hr_op_at(i)) != NULL; i++) {
+        const hr_op_param *param;
+        for (uint32_t k = 0; (param = hr_op_param_at(op, k)) != NULL; k++) {
+            bool known = !strcmp(param->type, "file") || !strcmp(param->type, "dtype");
+            const cli_option option = {.name = param->name, .complete = known ? param->type : NULL};
+            if (!strstr(param->type, " name")) {
+                print_completion_value(to, verb, &option);
+                continue;
+            }
+            fprintf(to, "    %s:--%s) words=\"", verb->name, param->name);
+            print_listed_names(to, param->help);
+            fprintf(to, "\" ;;\n");
+        }
+    }
+}
+
 static void print_completion_verb(FILE *to, const cli_verb *verb)
 {
     fprintf(to, "    %s)\n        words=\"", verb->name);
@@ -326,6 +357,8 @@ void cli_print_completion(FILE *to)
             if (option->value)
                 print_completion_value(to, verb, option);
         }
+        if (verb->op_parameters)
+            print_completion_parameters(to, verb);
     }
     fprintf(to, "    *)\n    case $verb in\n");
     for (const cli_verb *verb = cli_verbs; verb->name; verb++)

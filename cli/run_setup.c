@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
 
 int run_exit_of(hr_status status)
 {
@@ -287,6 +289,18 @@ int run_open_devices(run_job *job)
     return CLI_DONE;
 }
 
+/* A file whose name promises nothing, or another format, gets the bytes alone; whoever reads it has to know what they are. */
+static void note_raw_output(const run_job *job)
+{
+    const char *dot = strrchr(job->out_path, '.');
+    struct stat st;
+    bool file = strcmp(job->out_path, "-") != 0 && (stat(job->out_path, &st) != 0 || S_ISREG(st.st_mode));
+    bool named = dot && (!strcasecmp(dot, ".raw") || !strcasecmp(dot, ".bin"));
+    if (job->out_info.format == HR_FORMAT_RAW && file && !named && !cli_has(job->args, "quiet"))
+        cli_note("%s: its ending names no format; written raw, %s in C order", job->out_path,
+                 hr_dtype_name(job->out_info.dtype));
+}
+
 int run_open_output(run_job *job)
 {
     hr_error error = HR_ERROR_INIT;
@@ -306,5 +320,6 @@ int run_open_output(run_job *job)
     if (job->out_info.format == HR_FORMAT_JPEG && cli_has(job->args, "verify"))
         return cli_fail(CLI_UNUSABLE, job->out_path,
                         "JPEG does not keep what was computed, so it cannot be verified; write .png or .npy");
+    note_raw_output(job);
     return CLI_DONE;
 }

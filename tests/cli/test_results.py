@@ -2,6 +2,7 @@
 """Every op from file to file, compared with NumPy."""
 import io
 import json
+import os
 import shutil
 import subprocess
 import unittest
@@ -243,6 +244,14 @@ class Results(CommandTest):
             whole = np.frombuffer(file.read(), "u1")
         self.run_well("run", "copy", "--in", "a.raw", "--dtype", "u8", "--out", "b.npy")
         np.testing.assert_array_equal(np.load(self.path("b.npy")), whole)
+
+    def test_raw_output_under_the_name_of_another_format_is_said(self):
+        np.save(self.path("a.npy"), random_array("f4", 7))
+        for name, noted in [("c.tiff", True), ("c", True), ("c.raw", False), ("c.BIN", False), ("c.npy", False), ("/dev/null", False)]:
+            done = self.run_command("run", "copy", "--in", "a.npy", "--out", name)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(b"its ending names no format" in done.stderr, noted, name)
+        self.assertEqual(os.path.getsize(self.path("c.tiff")), 28)
 
     def test_raw_beside_npy(self):
         a, b = random_array("f4", (6, 5), 1), random_array("f4", (5, 9), 2)

@@ -32,3 +32,8 @@ touch picture.png
 complete_words headrace run copy --in pic
 complete_words headrace audit pic
 complete_words headrace run convert --to x --filt
+complete_words headrace run convert --to f1
+complete_words headrace run conv2d --border ''
+complete_words headrace run conv2d --filter sobel
+complete_words headrace run conv2d --kernel pic
+echo "by: $(complete_words headrace run scale --by '')"
