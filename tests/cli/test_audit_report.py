@@ -134,6 +134,20 @@ class Json(unittest.TestCase):
         self.assertEqual(made["gpus"][0]["h2d"]["bytes"], sum(event["args"]["bytes"] for event in copies))
         self.assertAlmostEqual(made["gpus"][0]["kernel_ms"], sum(event["dur"] for event in kernels) / 1e3, places=3)
 
+    def test_records_that_are_there_twice_count_once(self):
+        with gzip.open(os.path.join(TRACES, "h200_in_pageable_one_stream.json.gz")) as packed:
+            trace = json.load(packed)
+        with tempfile.TemporaryDirectory() as folder:
+            twice, once = os.path.join(folder, "twice.json"), os.path.join(folder, "once.json")
+            events = trace.pop("traceEvents")
+            write(once, events, **trace)
+            write(twice, events + events, **trace)
+            made, wanted = report(twice), report(once)
+            self.assertIn("are there twice", audit(twice).stdout)
+        self.assertGreater(made["trace"].pop("duplicates"), 100)
+        self.assertNotIn("duplicates", wanted["trace"])
+        self.assertEqual({**made, "trace": {**made["trace"], "path": ""}}, {**wanted, "trace": {**wanted["trace"], "path": ""}})
+
     def test_a_link_file_is_used(self):
         with tempfile.TemporaryDirectory() as folder:
             link = os.path.join(folder, "link.json")

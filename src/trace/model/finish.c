@@ -51,6 +51,39 @@ static hr_status shift_to_origin(hr_trace *trace, hr_error *error)
     return HR_OK;
 }
 
+static bool same_record(const hr_event *a, const hr_event *b)
+{
+    return a->correlation == b->correlation && a->kind == b->kind && a->name == b->name &&
+           a->process == b->process && a->thread == b->thread && a->device == b->device &&
+           a->stream == b->stream && a->bytes == b->bytes && a->object == b->object;
+}
+
+/*
+ * Two files of one run put together, or a recorder that was emptied twice: the same record again. Nothing runs twice at the same
+ * nanoseconds under the same number; both kept, it would count twice and stand in its own way.
+ */
+static void drop_duplicates(hr_trace *trace)
+{
+    enum { LOOK_BACK = 16 };
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < trace->event_count; i++) {
+        const hr_event *event = &trace->events[i];
+        bool twice = false;
+        for (uint32_t k = kept; k-- > 0 && kept - k <= LOOK_BACK && !twice;) {
+            const hr_event *before = &trace->events[k];
+            if (before->begin_ns != event->begin_ns || before->end_ns != event->end_ns)
+                break;
+            twice = event->correlation != 0 && event->end_ns > event->begin_ns &&
+                    event->kind != HR_EVENT_SYNC && same_record(before, event);
+        }
+        if (twice)
+            trace->duplicates++;
+        else
+            trace->events[kept++] = *event;
+    }
+    trace->event_count = kept;
+}
+
 /* A pebibyte: more than any machine moves in one piece, and little enough that sums of sizes do not overflow. */
 #define MOST_BYTES (UINT64_C(1) << 50)
 
@@ -371,6 +404,7 @@ hr_status hr_trace_finish(hr_trace *trace, hr_error *error)
     hr_status status = shift_to_origin(trace, error);
     if (status != HR_OK)
         return status;
+    drop_duplicates(trace);
     status = check_sizes(trace, error);
     if (status != HR_OK)
         return status;

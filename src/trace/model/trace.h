@@ -134,6 +134,7 @@ typedef struct hr_trace {
     bool hip;
     bool serialised;       /* something made every launch wait (CUDA_LAUNCH_BLOCKING, a serialising tool) */
     uint32_t lost_records; /* the recorder says that it dropped some */
+    uint32_t duplicates;   /* records that were there twice, and are kept once */
     char missing[256];     /* tables or fields that this file lacks, in words; "" if none */
 
     hr_event *events; /* by begin, then by longer first */

@@ -34,6 +34,8 @@ static void put_trace(const hr_report *report, FILE *out)
     ms(out, "span_ms", report->span_ns);
     fprintf(out, ",\"kernels\":%" PRIu64 ",\"copies\":%" PRIu64 ",\"calls\":%u", kernels, copies,
             trace->call_count);
+    if (trace->duplicates != 0)
+        fprintf(out, ",\"duplicates\":%u", trace->duplicates);
     if (trace->missing[0] != '\0') {
         fputc(',', out);
         text(out, "missing", trace->missing);

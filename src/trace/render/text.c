@@ -284,6 +284,8 @@ static void put_footnotes(const hr_report *report, FILE *out)
     if (report->hidden_count != 0)
         fprintf(out, "%u more cost under %g %% each (--min-cost 0 shows them).\n", report->hidden_count,
                 report->min_cost_pct);
+    if (report->trace->duplicates != 0)
+        fprintf(out, "%u records of this file are there twice, and count once.\n", report->trace->duplicates);
     if (report->trace->missing[0] != '\0') {
         snprintf(line, sizeof line, "This file lacks: %s.", report->trace->missing);
         put_wrapped(out, line, 0);
