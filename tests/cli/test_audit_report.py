@@ -266,6 +266,29 @@ class Incomplete(unittest.TestCase):
             self.assertIn(word, made["reason"])
 
 
+class Once(unittest.TestCase):
+    def judged(self, uploads):
+        events, at = [], 0.0
+        for i in range(uploads):
+            events += [call("cudaMemcpy", at, 2010, 1000 + i),
+                       work("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", at + 5, 2000, 1000 + i, bytes=16 << 20)]
+            at += 2020
+            for k in range(20):
+                events += [call("cudaLaunchKernel", at + 5 * k, 4, 100 * i + k + 1),
+                           work("kernel", "k", at + 10 + 101 * k, 100, 100 * i + k + 1)]
+            at += 2050
+        with tempfile.TemporaryDirectory() as folder:
+            trace = os.path.join(folder, "trace.json")
+            write(trace, events, schemaVersion=1)
+            made = report(trace)
+        return [finding["kind"] for finding in made["findings"] if finding["rule"] == "pageable-copy"]
+
+    def test_what_is_copied_once_need_not_be_pinned(self):
+        """Pinning takes about as long as the copy would gain: it pays for memory that is copied again."""
+        self.assertEqual(self.judged(1), ["information"])
+        self.assertEqual(self.judged(6), ["defect"])
+
+
 class Exports(unittest.TestCase):
     """Exports of Nsight Systems: from a pipe, and damaged."""
 
