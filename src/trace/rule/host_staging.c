@@ -24,6 +24,14 @@ static bool is_wait(const hr_event *call)
     return hr_call_is_sync((hr_call)call->call);
 }
 
+static bool brings_back(const hr_trace *trace, const hr_event *call)
+{
+    bool found = false;
+    for (uint32_t work = call->peer; work != HR_NONE; work = trace->events[work].next)
+        found |= hr_event_is_download(&trace->events[work]);
+    return found;
+}
+
 /* The turn that begins with the i-th call of its thread, if there is one: upload, …, wait, silence, upload of
  * the same size. */
 static bool find_turn(const hr_trace *trace, uint32_t i, uint32_t end, turn *found)
@@ -35,6 +43,9 @@ static bool find_turn(const hr_trace *trace, uint32_t i, uint32_t end, turn *fou
     uint32_t wait = HR_NONE;
     for (uint32_t j = i + 1; j < end && j <= i + LOOK_AHEAD; j++) {
         const hr_event *call = &trace->events[trace->calls[j]];
+        /* Then the wait is for what was read back, which sync-call judges. */
+        if (brings_back(trace, call))
+            return false;
         if (is_wait(call)) {
             wait = trace->calls[j];
         } else if (is_upload_call(trace, call)) {

@@ -95,7 +95,7 @@ static void silence_of_the_host_is_found_and_names_the_thread(void **state)
 }
 
 /* Upload, wait, then the host fills the buffer for `fill_us`, and again. */
-static trace_maker staged(double fill_us)
+static trace_maker staged(double fill_us, bool reads_back)
 {
     trace_maker maker = maker_open();
     uint32_t thread = maker_thread(&maker, 1), stream = maker_stream(&maker, 7, HR_STREAM_FLAG_NON_BLOCKING);
@@ -103,7 +103,11 @@ static trace_maker staged(double fill_us)
         double at = step * (190.0 + fill_us);
         maker_call(&maker, thread, "cudaMemcpyAsync", at, at + 2.0);
         maker_copy(&maker, stream, HR_DIRECTION_H2D, HR_MEMORY_PINNED, 8 * MIB, at + 5.0, at + 165.0);
-        maker_call(&maker, thread, "cudaStreamSynchronize", at + 3.0, at + 170.0);
+        if (reads_back) {
+            maker_call(&maker, thread, "cudaMemcpyAsync", at + 3.0, at + 5.0);
+            maker_copy(&maker, stream, HR_DIRECTION_D2H, HR_MEMORY_PINNED, 4, at + 166.0, at + 168.0);
+        }
+        maker_call(&maker, thread, "cudaStreamSynchronize", at + 6.0, at + 170.0);
     }
     return maker;
 }
@@ -112,12 +116,15 @@ static void one_staging_buffer_in_turn_is_found(void **state)
 {
     (void)state;
     hr_finding finding;
-    trace_maker turns = staged(150.0);
+    trace_maker turns = staged(150.0, false);
     assert_int_equal(maker_judge(&turns, &hr_rule_host_staging, &finding), 1);
     assert_int_equal(finding.count, 11);
     assert_int_equal(finding.repair.kind, HR_REPAIR_DROP_CALL);
-    trace_maker direct = staged(0.0);
+    trace_maker direct = staged(0.0, false);
     assert_int_equal(maker_judge(&direct, &hr_rule_host_staging, NULL), 0);
+    /* The host waits for what it reads back, not for the buffer. */
+    trace_maker reading = staged(150.0, true);
+    assert_int_equal(maker_judge(&reading, &hr_rule_host_staging, NULL), 0);
 }
 
 /* 1,500 launches ahead of the GPU; every call after `full` pending ones takes 200 µs. */
