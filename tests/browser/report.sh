@@ -13,7 +13,7 @@ export ASAN_OPTIONS=${ASAN_OPTIONS:-}
 
 # What the page holds once its script has run. Errors of the script go to the console, which is kept.
 open_report() {
-    timeout 60 "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$work/profile" --enable-logging=stderr \
+    timeout 120 "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$work/profile" --enable-logging=stderr \
         --virtual-time-budget=4000 --dump-dom "file://$1" >"$work/dom.html" 2>"$work/console" || {
         echo "the browser failed:"
         tail -n 5 "$work/console"

@@ -53,7 +53,7 @@ class Endings(CommandTest):
             process = self.start_slow()
             asked = time.monotonic()
             process.send_signal(number)
-            stderr = process.communicate(timeout=20)[1]
+            stderr = process.communicate(timeout=60)[1]
             self.assertEqual(process.returncode, 130, stderr)
             self.assertLess(time.monotonic() - asked, 5)
             self.assert_one_line(stderr)
@@ -67,7 +67,7 @@ class Endings(CommandTest):
             time.sleep(0.05)
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
-        stderr = process.communicate(timeout=20)[1]
+        stderr = process.communicate(timeout=60)[1]
         self.assertEqual(process.returncode, 130, stderr)
         self.assert_one_line(stderr)
 
@@ -92,7 +92,7 @@ class Endings(CommandTest):
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGCONT)
-        process.wait(timeout=20)
+        process.wait(timeout=60)
         self.assertIn(process.returncode, (130, -signal.SIGINT))
         self.assert_old_output(files=())
 
@@ -112,7 +112,7 @@ class Endings(CommandTest):
         os.close(writer)
         os.read(reader, 1000)
         os.close(reader)
-        stderr = process.communicate(timeout=20)[1]
+        stderr = process.communicate(timeout=60)[1]
         self.assertEqual(process.returncode, 1, stderr)
         self.assert_one_line(stderr)
         self.assertIn(b"pipe", stderr)

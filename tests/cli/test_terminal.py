@@ -36,7 +36,7 @@ class Terminal(CommandTest):
                 break
             seen += piece
         os.close(ours)
-        return process.wait(timeout=20), seen.decode()
+        return process.wait(timeout=60), seen.decode()
 
     def test_progress(self):
         status, seen = self.on_terminal("run", "copy", "--in", "a.npy", "--out", "b.npy", "--device", "cpu:discrete,h2d=8M,d2h=8M",
