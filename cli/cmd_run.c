@@ -127,6 +127,7 @@ int run_execute(run_job *job)
     if (hr_pipeline_close(&job->pipeline, &closing) != HR_OK)
         return cli_fail_error(CLI_FAILED, &closing);
     settle_lengths(job);
+    job->done = true;
     return CLI_DONE;
 }
 
@@ -220,8 +221,11 @@ int cmd_run(const cli_args *args)
         return cli_fail(CLI_FAILED, "run", "out of memory");
     interrupt_watch();
     int exit = run_job_close(job, run_steps(job, args));
+    bool done = job->done;
     free(job);
     if (exit == CLI_INTERRUPTED)
-        return cli_fail(exit, "interrupted", "the run was ended; what it had written is removed");
+        return cli_fail(exit, "interrupted",
+                        done ? "the check was ended; the run itself was done, and its result is not checked"
+                             : "the run was ended; what it had written is removed");
     return cli_end_output(exit);
 }

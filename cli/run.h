@@ -34,6 +34,7 @@ typedef struct run_job {
     hr_span_log *log; /* where --trace or --timeline ask for it */
     hr_pipeline *pipeline;
     hr_report report;
+    bool done; /* the run itself: its output is written and has its name */
     bool verified;
     double max_abs_diff;
 } run_job;
