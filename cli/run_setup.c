@@ -30,6 +30,8 @@ static int load_kernel(run_job *job, const char *path)
     hr_error error = HR_ERROR_INIT;
     hr_open_options options = HR_OPEN_OPTIONS_INIT;
     options.format = HR_FORMAT_NPY;
+    if (!path[0])
+        return cli_fail(CLI_UNUSABLE, "--kernel", "needs the name of a file, found an empty one");
     if (hr_input_open(path, &options, &input, &error) != HR_OK)
         return cli_fail_error(error.status == HR_E_HOST_MEMORY ? CLI_FAILED : CLI_UNUSABLE, &error);
     hr_input_info(input, &info);

@@ -30,7 +30,7 @@ int cli_fail(int status, const char *what, const char *format, ...)
     va_start(list, format);
     vsnprintf(why, sizeof why, format, list);
     va_end(list);
-    snprintf(text, sizeof text, "%s: %s", what, why);
+    snprintf(text, sizeof text, "%s: %s", what[0] ? what : "\"\"", why);
     print_line("headrace: ", text);
     return status;
 }

@@ -392,8 +392,8 @@ static hr_status open_path(hr_input *input, hr_error *error)
 
 hr_status hr_input_open(const char *path, const hr_open_options *options, hr_input **input, hr_error *error)
 {
-    if (path == NULL || input == NULL || (options != NULL && options->size == 0)) {
-        return hr_fail(error, HR_E_INVALID, "input: no path, or options without their size");
+    if (path == NULL || *path == '\0' || input == NULL || (options != NULL && options->size == 0)) {
+        return hr_fail(error, HR_E_INVALID, "input: no path or an empty one, or options without their size");
     }
     hr_input *in = calloc(1, sizeof *in);
     char *copy = strdup(path);

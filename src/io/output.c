@@ -202,8 +202,8 @@ static hr_status check_array(const char *name, hr_dtype dtype, const hr_shape *s
 hr_status hr_output_create(const char *path, hr_dtype dtype, const hr_shape *shape,
                            const hr_create_options *options, hr_output **output, hr_error *error)
 {
-    if (path == NULL || output == NULL || (options != NULL && options->size == 0)) {
-        return hr_fail(error, HR_E_INVALID, "output: no path, or options without their size");
+    if (path == NULL || *path == '\0' || output == NULL || (options != NULL && options->size == 0)) {
+        return hr_fail(error, HR_E_INVALID, "output: no path or an empty one, or options without their size");
     }
     uint64_t bytes;
     hr_status status = check_array(hr_io_output_name(path), dtype, shape, &bytes, error);

@@ -5,6 +5,8 @@ make-array picture.npy u1 4,4
 make-array kernel.npy f4 3,3
 try headrace frobnicate
 try headrace run
+try headrace ''
+try headrace run ''
 try headrace run nosuch --in a.npy --out c.npy
 try headrace run add --in a.npy --out c.npy
 try headrace run copy --in a.npy --in a.npy --out c.npy
@@ -26,6 +28,7 @@ try headrace run convert --in a.npy --out c.npy
 try headrace run convert --in a.npy --out c.npy --to f33
 try headrace run conv2d --in a.npy --out c.npy
 try headrace run conv2d --in a.npy --out c.npy --filter blur99
+try headrace run conv2d --in a.npy --out c.npy --kernel ''
 try headrace run conv2d --in a.npy --out c.npy --filter box3 --border wrap
 try headrace run conv2d --in a.npy --out c.npy --filter box3 --kernel a.npy
 try headrace run copy --in a.npy --out c.npy --chunk 0
