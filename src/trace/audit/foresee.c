@@ -142,7 +142,7 @@ static hr_status add_each(hr_audit *audit, const hr_findings *findings, hr_gains
 static hr_status add_rest_together(hr_audit *audit, const hr_findings *findings, hr_gains *gains,
                                    hr_error *error)
 {
-    hr_replay_result result;
+    hr_replay_result result = {0};
     uint32_t kept = gains->left_count;
     int64_t least = 0;
     if (kept < 2)
@@ -167,12 +167,13 @@ static hr_status add_rest_together(hr_audit *audit, const hr_findings *findings,
     }
     int64_t gain = gains->now_ns - together;
     bool worth = kept != 0 && gain > 0 && gain >= least;
+    int64_t share = worth ? gain / kept : 0;
     for (uint32_t i = 0; i < gains->left_count; i++) {
         hr_finding *finding = &findings->at[gains->left[i]];
         gains->use[gains->left[i]] &= worth;
         if (!gains->use[gains->left[i]])
             continue;
-        finding->cost_ns = gain / kept;
+        finding->cost_ns = share;
         finding->masked = true;
     }
     gains->now_ns = worth ? together : gains->now_ns;
