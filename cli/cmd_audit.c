@@ -14,7 +14,7 @@ static int list_rules(void)
 {
     hr_audit_rule rule;
     for (uint32_t i = 0; hr_audit_rule_at(i, &rule) == HR_OK; i++)
-        printf("%-20s %s\n%-20s needs: %s\n", rule.name, rule.meaning, "", rule.needs);
+        printf("%s\n    %s\n    needs: %s\n", rule.name, rule.meaning, rule.needs);
     return cli_end_output(CLI_DONE);
 }
 
@@ -133,6 +133,13 @@ static int read_options(const cli_args *args, hr_audit_options *options)
     const char *least = cli_get(args, "min-cost");
     const char *condition = cli_get(args, "fail-on");
     hr_error error = HR_ERROR_INIT;
+    static const char *const files[] = {"html", "perfetto"};
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        const char *path = cli_get(args, files[i]);
+        if (path != NULL && strcmp(path, "-") == 0)
+            return cli_fail(CLI_UNUSABLE, "audit",
+                            "--%s - would go where the report goes; a file's name is needed", files[i]);
+    }
     options->link_path = cli_get(args, "link");
     if (condition != NULL && hr_audit_check(NULL, condition, &error) != HR_OK)
         return cli_fail(CLI_UNUSABLE, "--fail-on", "%s", error.text);

@@ -176,6 +176,7 @@ class Text(unittest.TestCase):
 
     def test_every_rule_is_listed_with_its_needs(self):
         listed = audit("--rules").stdout
+        self.assertEqual([line for line in listed.splitlines() if len(line) > 100], [])
         names = re.findall(r"^([a-z]+(?:-[a-z]+)+|profiler)\b", listed, re.M)
         self.assertEqual(sorted(names), sorted("""
             pageable-copy sync-copy sync-call sync-memset null-stream same-stream alloc-in-loop pin-churn tiny-copies copy-shape

@@ -9,6 +9,7 @@ try headrace audit --
 try headrace audit missing.json
 try headrace audit slow.json.gz --min-cost much
 try headrace audit slow.json.gz --link missing.json
+try headrace audit slow.json.gz --html -
 try headrace audit slow.json.gz --html folder/missing/report.html --json
 echo '# found, not found, cannot tell, and a mistake'
 outcome() {
