@@ -44,20 +44,26 @@ static int read_size(const cli_args *args, const char *name, uint64_t *bytes)
     return CLI_DONE;
 }
 
-static int fill_options(run_job *job, hr_pipeline_options *options)
+/* Before any input is waited for. */
+static int read_numbers(run_job *job)
 {
     const cli_args *args = job->args;
-    uint64_t depth = 0;
-    hr_pipeline_options_init(options);
-    int exit = read_size(args, "chunk", &options->chunk_bytes);
+    int exit = read_size(args, "chunk", &job->chunk_bytes);
     if (exit == CLI_DONE)
-        exit = read_size(args, "pinned", &options->pinned_bytes);
-    if (exit != CLI_DONE)
-        return exit;
-    if (cli_has(args, "depth") && !cli_parse_count(cli_get(args, "depth"), 1, 1024, &depth))
-        return cli_fail(CLI_UNUSABLE, "--depth", "\"%s\" is no number from 1 to 1024",
-                        cli_get(args, "depth"));
-    options->depth = (uint32_t)depth;
+        exit = read_size(args, "pinned", &job->pinned_bytes);
+    if (exit == CLI_DONE && cli_has(args, "depth") &&
+        !cli_parse_count(cli_get(args, "depth"), 1, 1024, &job->depth))
+        exit =
+            cli_fail(CLI_UNUSABLE, "--depth", "\"%s\" is no number from 1 to 1024", cli_get(args, "depth"));
+    return exit;
+}
+
+static void fill_options(run_job *job, hr_pipeline_options *options)
+{
+    hr_pipeline_options_init(options);
+    options->chunk_bytes = job->chunk_bytes;
+    options->pinned_bytes = job->pinned_bytes;
+    options->depth = (uint32_t)job->depth;
     options->op = job->op;
     options->params = &job->params;
     options->devices = job->devices;
@@ -72,7 +78,6 @@ static int fill_options(run_job *job, hr_pipeline_options *options)
         options->out[0].dtype = job->plan.dtype[0];
         options->out[0].shape = job->plan.shape[0];
     }
-    return CLI_DONE;
 }
 
 /* How long what came from a pipe was, and with it what was written. Inputs of unknown length are alike. */
@@ -98,9 +103,7 @@ int run_execute(run_job *job)
 {
     hr_pipeline_options options;
     hr_error error = HR_ERROR_INIT;
-    int exit = fill_options(job, &options);
-    if (exit != CLI_DONE)
-        return exit;
+    fill_options(job, &options);
     run_listener listener = {job, progress_wanted(job->args), cli_has(job->args, "quiet")};
     hr_observer observer = HR_OBSERVER_INIT;
     observer.self = &listener;
@@ -183,6 +186,8 @@ static int prepare(run_job *job, const cli_args *args)
 {
     interrupt_at_once("headrace: interrupted: the run had not begun; nothing was written\n");
     int exit = run_choose_op(job, args);
+    if (exit == CLI_DONE)
+        exit = read_numbers(job);
     if (exit == CLI_DONE)
         exit = run_open_inputs(job);
     interrupt_at_once(NULL);

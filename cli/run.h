@@ -15,6 +15,7 @@ typedef struct run_job {
     const hr_op *op;
     hr_op_params params;
 
+    uint64_t chunk_bytes, pinned_bytes, depth; /* 0: planned */
     uint32_t in_count;
     const char *in_path[HR_MAX_PORTS];
     hr_input *in[HR_MAX_PORTS];

@@ -39,18 +39,18 @@ static hr_status choose_format(const hr_input *input, const unsigned char *start
     hr_format wanted = input->options.format;
     hr_format content = hr_format_of_content(start, have);
     hr_format name = hr_format_of_name(input->path);
+    /* With a dtype any bytes may stand in a raw file, also those that others start with. */
+    bool described = input->options.dtype != HR_DTYPE_NONE;
+    bool raw = described && (name == HR_FORMAT_RAW || (content == HR_FORMAT_AUTO && name == HR_FORMAT_AUTO));
     if (wanted != HR_FORMAT_AUTO) {
         *format = wanted;
-    } else if (name == HR_FORMAT_RAW && input->options.dtype != HR_DTYPE_NONE) {
-        /* Any bytes may stand there, also those that others start with. */
+    } else if (raw) {
         *format = HR_FORMAT_RAW;
     } else if (content != HR_FORMAT_AUTO) {
         *format = content;
     } else if (name != HR_FORMAT_AUTO && name != HR_FORMAT_RAW) {
         /* Its own reader says best what is wrong with it. */
         *format = name;
-    } else if (input->options.dtype != HR_DTYPE_NONE) {
-        *format = HR_FORMAT_RAW;
     } else if (have == 0) {
         return hr_fail(error, HR_E_FORMAT, "%s: the file is empty", input->name);
     } else {

@@ -38,6 +38,7 @@ try headrace run copy --in a.npy --out c.npy --chunk 99999999999999999999
 try headrace run copy --in a.npy --out c.npy --pinned 16E
 try headrace run copy --in a.npy --out c.npy --depth 0
 try headrace run copy --in a.npy --out c.npy --depth 1025
+try headrace run copy --in missing.npy --out c.npy --depth 2.5
 try headrace run copy --in a.npy --out c.npy --device tpu
 try headrace run copy --in a.npy --out c.npy --device cpu:9
 try headrace run copy --in a.npy --out c.npy --device cpu:discrete,h2d=fast
