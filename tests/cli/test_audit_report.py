@@ -386,6 +386,23 @@ class Masks(unittest.TestCase):
             self.assertEqual(found, {"same-stream", "sync-copy" if blocking else "sync-call"})
             self.assertAlmostEqual(made["all_fixed_ms"], (steps * up + kernel + down) / 1e3, delta=0.5)
 
+    def test_two_directions_are_two_engines(self):
+        """Short kernels, long copies both ways in one stream: what can overlap is the copies in with the copies out."""
+        events, at, steps = [], 0.0, 40
+        for step in range(steps):
+            for i, (name, length) in enumerate((("Memcpy HtoD (Pinned -> Device)", 400), ("k", 10), ("Memcpy DtoH (Device -> Pinned)", 350))):
+                number = 3 * step + i + 1
+                events.append(call("cudaLaunchKernel" if name == "k" else "cudaMemcpyAsync", 5 * number, 4, number))
+                events.append(work("kernel", name, at + 10, length, number) if name == "k" else
+                              work("gpu_memcpy", name, at + 10, length, number, bytes=length * 50000))
+                at += length + 1
+        with tempfile.TemporaryDirectory() as folder:
+            trace = os.path.join(folder, "trace.json")
+            write(trace, events, schemaVersion=1)
+            made = report(trace)
+        self.assertEqual([finding["rule"] for finding in made["findings"] if finding["kind"] == "defect"], ["same-stream"])
+        self.assertAlmostEqual(made["all_fixed_ms"], (steps * 401 + 360) / 1e3, delta=0.3)
+
     def test_a_blocking_copy_comes_before_streams_of_their_own(self):
         """Own streams alone would gain as much in the replay, but a copy that holds the host cannot be put on another stream."""
         events, host, kernel_end, steps = [], 0.0, 0.0, 40

@@ -118,3 +118,26 @@ hr_status hr_trace_measure(const hr_trace *trace, uint32_t device, hr_trace_usag
         *usage = made;
     return status;
 }
+
+bool hr_trace_has_one_copy_engine(const hr_trace *trace)
+{
+    enum { PROMPT_NS = 15 * 1000, LEAST_TURNS = 2 };
+    const hr_event *last[2] = {NULL, NULL}; /* the copy of each direction that ended last */
+    uint32_t turns = 0;
+    for (uint32_t i = 0; i < trace->work_count; i++) {
+        const hr_event *copy = &trace->events[trace->work[i]];
+        if (!hr_event_is_upload(copy) && !hr_event_is_download(copy))
+            continue;
+        bool down = hr_event_is_download(copy);
+        const hr_event *other = last[!down];
+        if (other != NULL && other->device == copy->device) {
+            if (other->end_ns > copy->begin_ns)
+                return false;
+            bool waited = copy->peer != HR_NONE && trace->events[copy->peer].end_ns < other->end_ns;
+            turns += waited && other->stream != copy->stream && copy->begin_ns - other->end_ns <= PROMPT_NS;
+        }
+        if (last[down] == NULL || copy->end_ns > last[down]->end_ns)
+            last[down] = copy;
+    }
+    return turns >= LEAST_TURNS;
+}

@@ -234,6 +234,13 @@ double hr_trace_cover(const hr_trace *trace, const hr_event *work);
 /* Is the call part of the steady state: is most of the work submitted next, work that was seen before? */
 bool hr_trace_is_steady(const hr_trace *trace, const hr_event *call);
 
+/*
+ * Do both directions take turns in one engine? Then they never overlap, and time and again a copy begins right when one
+ * of the other direction in another stream has ended, for which it had been waiting: one that the host submits only then, since it
+ * waited itself, says nothing of engines.
+ */
+bool hr_trace_has_one_copy_engine(const hr_trace *trace);
+
 /* Busy times of one device (HR_NONE: of all). Sums of unions, so they never exceed the span. */
 typedef struct hr_trace_usage {
     int64_t span_ns; /* first begin to last end of its work */

@@ -351,32 +351,6 @@ static hr_status find_capacity(hr_replay *replay)
     return HR_OK;
 }
 
-/*
- * Do both directions take turns in one engine? Then they never overlap, and time and again a copy begins right when one
- * of the other direction in another stream has ended.
- */
-static bool takes_turns(const hr_trace *trace)
-{
-    enum { PROMPT_NS = 15 * 1000, LEAST_TURNS = 2 };
-    const hr_event *last[2] = {NULL, NULL}; /* the copy of each direction that ended last */
-    uint32_t turns = 0;
-    for (uint32_t i = 0; i < trace->work_count; i++) {
-        const hr_event *copy = &trace->events[trace->work[i]];
-        if (!hr_event_is_upload(copy) && !hr_event_is_download(copy))
-            continue;
-        bool down = hr_event_is_download(copy);
-        const hr_event *other = last[!down];
-        if (other != NULL && other->device == copy->device) {
-            if (other->end_ns > copy->begin_ns)
-                return false;
-            turns += other->stream != copy->stream && copy->begin_ns - other->end_ns <= PROMPT_NS;
-        }
-        if (last[down] == NULL || copy->end_ns > last[down]->end_ns)
-            last[down] = copy;
-    }
-    return turns >= LEAST_TURNS;
-}
-
 hr_status hr_replay_new(const hr_graph *graph, const hr_link *link, hr_replay **replay, hr_error *error)
 {
     hr_replay *made = calloc(1, sizeof *made);
@@ -384,7 +358,7 @@ hr_status hr_replay_new(const hr_graph *graph, const hr_link *link, hr_replay **
     if (made != NULL) {
         made->graph = graph;
         made->link = *link;
-        made->one_copy_engine = takes_turns(graph->trace);
+        made->one_copy_engine = hr_trace_has_one_copy_engine(graph->trace);
         status = find_capacity(made);
     }
     if (status != HR_OK) {

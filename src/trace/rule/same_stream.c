@@ -15,6 +15,7 @@
 typedef struct hr_shared {
     hr_intervals copies, kernels; /* of the streams that hold both */
     hr_intervals all_copies, all_kernels;
+    hr_intervals uploads, downloads, all; /* of all streams: two directions are two engines */
     uint64_t listed;
 } hr_shared;
 
@@ -53,6 +54,11 @@ static hr_status gather_stream(const hr_trace *trace, uint32_t stream, hr_shared
             continue;
         status = hr_intervals_add(copy ? &shared->all_copies : &shared->all_kernels, event->begin_ns,
                                   event->end_ns);
+        if (status == HR_OK && copy)
+            status = hr_intervals_add(hr_event_is_upload(event) ? &shared->uploads : &shared->downloads,
+                                      event->begin_ns, event->end_ns);
+        if (status == HR_OK)
+            status = hr_intervals_add(&shared->all, event->begin_ns, event->end_ns);
         if (status == HR_OK && turns)
             status =
                 hr_intervals_add(copy ? &shared->copies : &shared->kernels, event->begin_ns, event->end_ns);
@@ -70,6 +76,9 @@ static void shared_free(hr_shared *shared)
     hr_intervals_free(&shared->kernels);
     hr_intervals_free(&shared->all_copies);
     hr_intervals_free(&shared->all_kernels);
+    hr_intervals_free(&shared->uploads);
+    hr_intervals_free(&shared->downloads);
+    hr_intervals_free(&shared->all);
 }
 
 static hr_status gather(const hr_trace *trace, uint32_t device, hr_shared *shared, hr_finding *finding)
@@ -83,6 +92,9 @@ static hr_status gather(const hr_trace *trace, uint32_t device, hr_shared *share
     hr_intervals_normalise(&shared->kernels);
     hr_intervals_normalise(&shared->all_copies);
     hr_intervals_normalise(&shared->all_kernels);
+    hr_intervals_normalise(&shared->uploads);
+    hr_intervals_normalise(&shared->downloads);
+    hr_intervals_normalise(&shared->all);
     return status;
 }
 
@@ -103,7 +115,19 @@ static void describe_fix(const hr_trace *trace, hr_finding *finding)
              "kernel that read it");
 }
 
-/* Bounded: both halves cannot gain more than the shorter one has exposed. */
+/* What perfect overlap could gain: the busiest of the engines stays, and hides all the rest. */
+static int64_t most_gain(const hr_trace *trace, const hr_shared *shared)
+{
+    int64_t busiest = hr_intervals_length(&shared->all_kernels);
+    int64_t up = hr_intervals_length(&shared->uploads), down = hr_intervals_length(&shared->downloads);
+    int64_t both = hr_trace_has_one_copy_engine(trace) ? hr_intervals_length(&shared->all_copies) : 0;
+    busiest = both > busiest ? both : busiest;
+    busiest = up > busiest ? up : busiest;
+    busiest = down > busiest ? down : busiest;
+    return hr_intervals_length(&shared->all) - busiest;
+}
+
+/* Where the most that could be gained is little, that is said instead of a defect. */
 static void judge(const hr_trace *trace, hr_finding *finding, const hr_shared *shared,
                   const hr_trace_usage *usage)
 {
@@ -112,7 +136,7 @@ static void judge(const hr_trace *trace, hr_finding *finding, const hr_shared *s
     int64_t overlap = hr_intervals_common(&shared->all_copies, &shared->all_kernels);
     int64_t shorter = copies < kernels ? copies : kernels;
     double span = (double)usage->span_ns;
-    double most = 100.0 * (double)(shorter - overlap) / span;
+    double most = 100.0 * (double)most_gain(trace, shared) / span;
     int percent = shorter > 0 ? (int)(100.0 * (double)overlap / (double)shorter + 0.5) : 0;
     char copy_time[24], kernel_time[24], span_time[24];
     hr_rule_time(copies, copy_time);
@@ -122,7 +146,7 @@ static void judge(const hr_trace *trace, hr_finding *finding, const hr_shared *s
     if (most < 100.0 * LITTLE) {
         finding->kind = HR_FINDING_INFORMATION;
         finding->repair.kind = HR_REPAIR_NONE;
-        finding->most_ns = shorter - overlap;
+        finding->most_ns = most_gain(trace, shared);
         snprintf(finding->text, sizeof finding->text,
                  "%d %% of the shorter of copies (%s) and kernels (%s) overlaps, yet overlapping all of it "
                  "gains at most "

@@ -293,6 +293,32 @@ static void one_copy_engine_stays_one(void **state)
     hr_trace_free(&maker.trace);
 }
 
+/*
+ * Uploads and downloads on two streams, each call holding the host: they take turns because the host does. Once neither call waits
+ * both directions run at once.
+ */
+static void copies_in_turn_by_the_host_need_not_share_an_engine(void **state)
+{
+    (void)state;
+    trace_maker maker = maker_open();
+    uint32_t thread = maker_thread(&maker, 1);
+    uint32_t up = maker_stream(&maker, 13, HR_STREAM_FLAG_NON_BLOCKING);
+    uint32_t down = maker_stream(&maker, 14, HR_STREAM_FLAG_NON_BLOCKING);
+    hr_replay_result result;
+    double at = 0.0;
+    for (int i = 0; i < ROUNDS; i++) {
+        maker_call(&maker, thread, "cudaMemcpy", at, at + 307.0);
+        maker_copy(&maker, up, HR_DIRECTION_H2D, HR_MEMORY_PINNED, 6000000, at + 5.0, at + 305.0);
+        maker_call(&maker, thread, "cudaMemcpy", at + 308.0, at + 615.0);
+        maker_copy(&maker, down, HR_DIRECTION_D2H, HR_MEMORY_PINNED, 6000000, at + 313.0, at + 613.0);
+        at += 616.0;
+    }
+    maker_finish(&maker);
+    double foreseen = replayed(&maker, HR_REPAIR_UNBLOCK, 0, blocking_copy_call, &result);
+    within(foreseen, ROUNDS * 301.5, 3.0);
+    hr_trace_free(&maker.trace);
+}
+
 static void batched_copies_cost_one_start(void **state)
 {
     (void)state;
@@ -361,6 +387,7 @@ int main(void)
         cmocka_unit_test(copies_that_no_longer_wait_run_beside_kernels),
         cmocka_unit_test(the_default_stream_no_longer_cuts),
         cmocka_unit_test(one_copy_engine_stays_one),
+        cmocka_unit_test(copies_in_turn_by_the_host_need_not_share_an_engine),
         cmocka_unit_test(batched_copies_cost_one_start),
         cmocka_unit_test(results_that_are_read_a_round_later_hide_the_thinking),
     };
