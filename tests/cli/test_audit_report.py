@@ -245,6 +245,14 @@ class Incomplete(unittest.TestCase):
             events += [work("gpu_memcpy", name, at + 20, 30, number + 1 if joined else 0, 8, bytes=1 << 20)] if moved else []
         return events
 
+    def test_waits_for_events_without_a_name_are_told(self):
+        events = self.pairs()
+        for step in range(30):
+            at = step * 100
+            events += [call("cudaEventRecord", at + 9.2, 0.2, 500 + step), call("cudaStreamWaitEvent", at + 9.6, 0.2, 600 + step)]
+        self.assertEqual(self.verdict(self.pairs())["replay"]["guessed_waits"], 0)
+        self.assertGreater(self.verdict(events)["replay"]["guessed_waits"], 20)
+
     def test_what_is_whole_is_clean(self):
         self.assertEqual(self.verdict(self.pairs())["verdict"], "clean")
 

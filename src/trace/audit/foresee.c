@@ -291,6 +291,7 @@ hr_status hr_audit_foresee(hr_audit *audit, hr_error *error)
     if (status == HR_OK) {
         audit->report.replayed_ns = today.span_ns;
         audit->report.unexplained_ns = graph->unexplained_ns;
+        audit->report.guessed = graph->guessed;
         audit->report.contradictions = graph->contradictions;
         status = replay_each(audit, findings, &gains, error);
     }

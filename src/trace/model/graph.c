@@ -298,6 +298,7 @@ static hr_status heed_list(hr_builder *b, struct hr_pending_list *list, uint32_t
         if (lag < -SKEW_NS)
             continue;
         hr_edge_kind kind = wait.work == HR_NONE ? HR_EDGE_GUESS : HR_EDGE_EVENT;
+        b->graph->guessed += wait.work == HR_NONE;
         hr_status status = add_edge(b, b->graph->node_of[awaited], b->graph->node_of[index],
                                     least(lag, b->graph->stream_lag_ns), kind);
         if (status != HR_OK)

@@ -38,6 +38,7 @@ typedef struct hr_graph {
     int64_t *root_ns; /* node → the earliest time that it may happen by itself; INT64_MIN: edges say it all */
     hr_edge *edges;
     uint32_t edge_count, edge_capacity;
+    uint32_t guessed; /* waits of streams whose event the trace does not name; the strictest was taken */
     uint32_t contradictions; /* edges that are off because they closed a circle */
     int64_t unexplained_ns;  /* waits of device work that no edge explains; kept as they are */
     /* Medians of this trace, used where a repair puts work in a place for which nothing was measured. */

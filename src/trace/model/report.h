@@ -25,9 +25,10 @@ typedef struct hr_report {
     const hr_report_device *devices; /* those with work */
     uint32_t device_count;
     hr_verdict verdict;
-    char reason[256];        /* of HR_VERDICT_CANNOT_TELL; otherwise empty */
-    int64_t span_ns;         /* as measured: first to last device work, of all devices */
-    int64_t replayed_ns;     /* replayed unchanged: how far the prediction can be trusted */
+    char reason[256];    /* of HR_VERDICT_CANNOT_TELL; otherwise empty */
+    int64_t span_ns;     /* as measured: first to last device work, of all devices */
+    int64_t replayed_ns; /* replayed unchanged: how far the prediction can be trusted */
+    uint32_t guessed; /* waits of streams whose event the trace does not name: predictions may be too long */
     uint32_t contradictions; /* orders that the replay left out, as they contradict others */
     int64_t all_fixed_ns;    /* with every repair; span_ns where there is none */
     const char *bound;       /* "copies in", "copies out", "compute", "the host": what binds then */

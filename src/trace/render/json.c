@@ -145,7 +145,7 @@ static void put_prediction(const hr_report *report, FILE *out)
                        : 0.0;
     fprintf(out, ",\"error_pct\":%.3f,", error);
     ms(out, "unexplained_ms", report->unexplained_ns);
-    fprintf(out, ",\"contradictions\":%u", report->contradictions);
+    fprintf(out, ",\"guessed_waits\":%u,\"contradictions\":%u", report->guessed, report->contradictions);
     fprintf(out, "},\n \"link\":{\"h2d_gbps\":%.3f,\"d2h_gbps\":%.3f,", report->link_h2d_gbps,
             report->link_d2h_gbps);
     text(out, "source", report->link_source != NULL ? report->link_source : "");

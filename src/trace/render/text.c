@@ -273,6 +273,14 @@ static void put_footnotes(const hr_report *report, FILE *out)
              report->link_h2d_gbps, report->link_d2h_gbps, report->link_source);
     fputc('\n', out);
     put_wrapped(out, line, 0);
+    if (report->guessed != 0) {
+        snprintf(line, sizeof line,
+                 "%u waits of streams do not say for which event they are: the latest that fits was taken, "
+                 "so that more may be gained "
+                 "than this says.",
+                 report->guessed);
+        put_wrapped(out, line, 0);
+    }
     if (report->contradictions != 0) {
         snprintf(line, sizeof line,
                  "%u times this trace says of two events that each came before the other: predictions leave "
