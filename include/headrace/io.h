@@ -67,7 +67,7 @@ typedef struct hr_sink {
     hr_status (*finish)(void *self, uint64_t bytes, hr_error *error);
     /* Optional, called once instead of finish when the run failed or was cancelled: leave nothing behind. */
     void (*discard)(void *self);
-    /* Optional, as for sources: a write that blocks returns HR_E_CANCELLED soon. Called before discard. */
+    /* Optional, as for sources: a write or a finish that blocks returns HR_E_CANCELLED soon. Called before discard. */
     void (*interrupt)(void *self);
     void (*close)(void *self); /* called last, in both cases, by whoever opened the sink */
 } hr_sink;

@@ -37,6 +37,7 @@ typedef struct job {
     uint64_t sample_bytes;
     uint64_t strip_rows;
     hr_deflated *deflated;
+    const atomic_bool *stop;
 } job;
 
 /* A row's bytes less those of the row above, after the filter's number. */
@@ -93,6 +94,9 @@ static bool compress_strip(hr_strip *strip, unsigned char *plain, uint64_t bytes
 static hr_status make_strip(void *user, uint64_t index, hr_error *error)
 {
     const job *j = user;
+    if (j->stop != NULL && atomic_load(j->stop)) {
+        return hr_fail(error, HR_E_CANCELLED, "%s: cancelled", j->name);
+    }
     uint64_t low = index * j->strip_rows;
     uint64_t high = hr_min_u64(low + j->strip_rows, j->rows);
     uint64_t bytes = (high - low) * (j->row_bytes + 1);
@@ -122,9 +126,10 @@ static void append_adler(hr_deflated *deflated)
 }
 
 hr_status hr_deflate_rows(const char *name, const void *pixels, uint64_t rows, uint64_t row_bytes,
-                          uint64_t sample_bytes, hr_deflated *deflated, hr_error *error)
+                          uint64_t sample_bytes, const atomic_bool *stop, hr_deflated *deflated,
+                          hr_error *error)
 {
-    job j = {name, pixels, rows, row_bytes, sample_bytes, 0, deflated};
+    job j = {name, pixels, rows, row_bytes, sample_bytes, 0, deflated, stop};
     j.strip_rows = hr_max_u64(1, STRIP_BYTES / (row_bytes + 1));
     deflated->count = hr_div_up(rows, j.strip_rows);
     deflated->strips = calloc(deflated->count, sizeof *deflated->strips);

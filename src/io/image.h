@@ -4,6 +4,7 @@
 #define HR_IO_IMAGE_H
 
 #include <headrace/io.h>
+#include <stdatomic.h>
 
 /* Files longer than this are not read as images. */
 #define HR_IMAGE_FILE_LIMIT (UINT64_C(4) << 30)
@@ -17,7 +18,8 @@ typedef struct hr_image {
     hr_dtype dtype;
     hr_shape shape;
     uint64_t bytes;
-    void *pixels; /* C order, this machine's byte order */
+    void *pixels;            /* C order, this machine's byte order */
+    const atomic_bool *stop; /* encoding ends with HR_E_CANCELLED soon after it is set; null: it never is */
 } hr_image;
 
 /* Decodes; fills dtype, shape and bytes of *info, and *pixels, which the caller frees. HR_E_FORMAT,
@@ -30,7 +32,7 @@ hr_status hr_image_decode(const char *name, hr_format format, const void *encode
  */
 hr_status hr_image_check(const char *name, const char *path, hr_format format, hr_dtype dtype,
                          const hr_shape *shape, hr_error *error);
-/* Encodes into memory that the caller frees. */
+/* Encodes into memory that the caller frees. HR_E_CANCELLED by image->stop, HR_E_HOST_MEMORY, HR_E_UNSUPPORTED. */
 hr_status hr_image_encode(const char *name, hr_format format, uint32_t quality, const hr_image *image,
                           void **encoded, uint64_t *encoded_bytes, hr_error *error);
 

@@ -160,6 +160,9 @@ static hr_status encode(jpeg_state *s)
     jpeg_start_compress(out, TRUE);
     uint64_t row_bytes = image->bytes / image->shape.extent[0];
     while (out->next_scanline < out->image_height) {
+        if (image->stop != NULL && atomic_load(image->stop)) {
+            return hr_fail(s->error, HR_E_CANCELLED, "%s: cancelled", s->name);
+        }
         JSAMPROW row = (JSAMPROW)image->pixels + out->next_scanline * row_bytes;
         (void)jpeg_write_scanlines(out, &row, 1);
     }

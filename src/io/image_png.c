@@ -217,7 +217,7 @@ hr_status hr_png_encode(const char *name, const hr_image *image, void **encoded,
     png_state s = {.name = name, .error = error, .status = HR_E_INTERNAL, .image = *image};
     uint64_t rows = image->shape.extent[0];
     hr_status status = hr_deflate_rows(name, image->pixels, rows, image->bytes / rows,
-                                       hr_dtype_bytes(image->dtype), &s.deflated, error);
+                                       hr_dtype_bytes(image->dtype), image->stop, &s.deflated, error);
     if (status != HR_OK) {
         hr_deflated_free(&s.deflated);
         return status;

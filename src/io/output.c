@@ -11,6 +11,7 @@
 #include "io/target.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,7 @@ struct hr_output {
     uint64_t header_bytes;
     hr_image image; /* pixels not null: collected here, encoded by the commit */
     bool committed;
+    atomic_bool interrupted;
 };
 
 static hr_status write_array(void *self, uint64_t offset, const void *buffer, uint64_t bytes, hr_error *error)
@@ -107,6 +109,7 @@ static hr_status finish(void *self, uint64_t bytes, hr_error *error)
 static void interrupt_output(void *self)
 {
     hr_output *out = self;
+    atomic_store(&out->interrupted, true);
     hr_target_interrupt(out->target);
 }
 
@@ -140,7 +143,8 @@ static hr_status choose_format(hr_output *out, hr_error *error)
 
 static hr_status prepare_image(hr_output *out, hr_error *error)
 {
-    out->image = (hr_image){out->info.dtype, out->info.shape, out->info.bytes, malloc(out->info.bytes)};
+    out->image = (hr_image){out->info.dtype, out->info.shape, out->info.bytes, malloc(out->info.bytes),
+                            &out->interrupted};
     if (out->image.pixels == NULL) {
         return hr_fail(error, HR_E_HOST_MEMORY, "%s: no memory for %" PRIu64 " bytes of pixels",
                        hr_target_name(out->target), out->info.bytes);

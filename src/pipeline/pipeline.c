@@ -4,6 +4,7 @@
 #include "pipeline/plan.h"
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "pipeline/port.h"
 #include "pipeline/report.h"
 #include "pipeline/tune.h"
@@ -293,6 +294,47 @@ static void supervise(hr_pipeline *pipeline)
     }
 }
 
+typedef struct finish_watch {
+    hr_pipeline *pipeline;
+    hr_sink *sink;
+    atomic_bool over;
+} finish_watch;
+
+static void *watch_finish(void *argument)
+{
+    finish_watch *watch = argument;
+    while (!atomic_load(&watch->over)) {
+        if (atomic_load(&watch->pipeline->cancelled)) {
+            watch->sink->interrupt(watch->sink->self);
+            break;
+        }
+        while (sem_wait(&watch->pipeline->wake) != 0) {
+        }
+    }
+    return NULL;
+}
+
+/* Finishing may take long (a picture is compressed) or wait for who reads a pipe: a cancel is passed on meanwhile. */
+static hr_status finish_sink(hr_pipeline *pipeline, hr_sink *sink, uint64_t bytes, hr_error *error)
+{
+    finish_watch watch = {.pipeline = pipeline, .sink = sink};
+    pthread_t thread;
+    atomic_init(&watch.over, false);
+    hr_error why = HR_ERROR_INIT;
+    bool watched = sink->interrupt != NULL;
+    if (watched && hr_thread_start(&thread, "hr-finish", watch_finish, &watch, &why) != HR_OK) {
+        hr_run_note(pipeline, "finishing cannot be cancelled: %s", why.text);
+        watched = false;
+    }
+    hr_status status = sink->finish(sink->self, bytes, error);
+    if (watched) {
+        atomic_store(&watch.over, true);
+        sem_post(&pipeline->wake);
+        pthread_join(thread, NULL);
+    }
+    return status;
+}
+
 /* Finishes each sink, or discards those that are not finished when something has failed. */
 static void end_sinks(hr_pipeline *pipeline)
 {
@@ -309,7 +351,7 @@ static void end_sinks(hr_pipeline *pipeline)
         }
         hr_error error = HR_ERROR_INIT;
         uint64_t begin = hr_now_ns();
-        hr_status status = sink->finish(sink->self, atomic_load(&pipeline->written_bytes[i]), &error);
+        hr_status status = finish_sink(pipeline, sink, atomic_load(&pipeline->written_bytes[i]), &error);
         if (status != HR_OK) {
             pipeline->failed = true;
             pipeline->failure = error;

@@ -20,7 +20,7 @@ static void must(int truth, const char *what)
 static void round_trip(const hr_array_info *info, const void *pixels, hr_format format)
 {
     hr_error error = HR_ERROR_INIT;
-    hr_image image = {info->dtype, info->shape, info->bytes, (void *)(uintptr_t)pixels};
+    hr_image image = {info->dtype, info->shape, info->bytes, (void *)(uintptr_t)pixels, NULL};
     if (hr_image_check("again", "again", format, info->dtype, &info->shape, &error) != HR_OK) {
         return;
     }

@@ -323,6 +323,45 @@ static void interrupt_blocker(void *self)
     pthread_mutex_unlock(&b->lock);
 }
 
+/* A sink that is cancelled while it finishes, and would wait for ever. */
+typedef struct slow_finish {
+    blocker blocked;
+    hr_pipeline **pipeline;
+} slow_finish;
+
+static hr_status cancelled_finish(void *self, uint64_t bytes, hr_error *error)
+{
+    slow_finish *f = self;
+    uint64_t got;
+    hr_pipeline_cancel(*f->pipeline);
+    return blocked_read(&f->blocked, bytes, NULL, 0, &got, error);
+}
+
+static hr_status take_anything(void *self, uint64_t offset, const void *buffer, uint64_t bytes,
+                               hr_error *error)
+{
+    (void)self, (void)offset, (void)buffer, (void)bytes, (void)error;
+    return HR_OK;
+}
+
+static void a_cancel_reaches_a_sink_that_finishes(void **state)
+{
+    (void)state;
+    for (int s = 0; s < SPECS; s++) {
+        bench t;
+        set_up(&t, specs[s]);
+        slow_finish f = {{PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false}, &t.pipeline};
+        hr_sink sink = HR_SINK_INIT;
+        sink.self = &f;
+        sink.write = take_anything;
+        sink.finish = cancelled_finish;
+        sink.interrupt = interrupt_blocker; /* its blocker is the first member */
+        t.options.out[0].sink = &sink;
+        assert_int_equal(run(&t), HR_E_CANCELLED);
+        tear_down(&t);
+    }
+}
+
 static void a_blocked_source_is_interrupted_when_another_fails(void **state)
 {
     (void)state;
@@ -487,6 +526,7 @@ int main(void)
         cmocka_unit_test(a_finish_that_fails_is_the_failure_of_the_run),
         cmocka_unit_test(a_cancel_at_each_stage_ends_the_run),
         cmocka_unit_test(a_signal_handler_may_cancel),
+        cmocka_unit_test(a_cancel_reaches_a_sink_that_finishes),
         cmocka_unit_test(a_blocked_source_is_interrupted_when_another_fails),
         cmocka_unit_test(a_pipeline_that_never_ran_closes),
         cmocka_unit_test(a_pipeline_cancelled_before_it_runs_reads_nothing_to_its_end),
