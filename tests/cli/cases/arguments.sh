@@ -53,7 +53,7 @@ try headrace run copy --in picture.npy --out c.jpg --verify
 try headrace run copy --in a.npy --out c.npy --trace -
 try headrace run copy --in a.npy --out c.npy --trace c.npy
 try headrace run copy --in a.npy --out c.npy --trace ./c.npy
-try headrace run copy --in a.npy --out c.npy --trace /dev/stdout
+try headrace run copy --in a.npy --out c.npy --trace /proc/self/fd/1
 try headrace run copy --in a.npy --out c.npy --trace ''
 try headrace run copy --in '' --out c.npy
 try headrace run copy --in a.npy --out ''
