@@ -41,7 +41,7 @@ typedef struct hr_segment {
 /*
  * A copy. 1-D: height = depth = 1. 2-D: depth = 1. 3-D: all three. A list of segments (segment_count > 0)
  * replaces the shape; memory and symbols have segments, arrays have none. Zero in any extent copies nothing and
- * is no error. Ends must not overlap (of plain rows this is checked).
+ * is no error. Ends must not overlap (of plain rows this is checked, whatever the places).
  */
 typedef struct hr_copy {
     size_t size; /* sizeof(hr_copy) */

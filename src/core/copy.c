@@ -174,19 +174,31 @@ static hr_status check_end(const char *what, const char *which, const hr_device 
                                          : check_memory(what, which, end, bytes, out, error);
 }
 
-/* Two plain rows in the same memory: copying one onto the other has no defined result. */
+static bool is_memory(const hr_bend *end)
+{
+    return end->place == HR_PLACE_HOST || end->place == HR_PLACE_DEVICE;
+}
+
+/*
+ * Two plain rows in the same memory: copying one onto the other has no defined result. An address means the same byte
+ * whichever place it is called: a device may share the host's memory, and where it does not, no address is in both.
+ */
 static hr_status check_overlap(const hr_bcopy *copy, hr_error *error)
 {
     const hr_bend *dst = &copy->dst, *src = &copy->src;
-    if (copy->height != 1 || copy->depth != 1 || dst->place != src->place || dst->device != src->device ||
-        (dst->place != HR_PLACE_HOST && dst->place != HR_PLACE_DEVICE)) {
+    bool memory = is_memory(dst) && is_memory(src);
+    bool symbol =
+        dst->place == HR_PLACE_SYMBOL && src->place == HR_PLACE_SYMBOL && dst->symbol == src->symbol;
+    if (copy->height != 1 || copy->depth != 1 || (!memory && !symbol)) {
         return HR_OK;
     }
-    uintptr_t a = (uintptr_t)dst->base, b = (uintptr_t)src->base;
+    uint64_t a = memory ? (uintptr_t)dst->base : dst->offset_bytes;
+    uint64_t b = memory ? (uintptr_t)src->base : src->offset_bytes;
     if ((a < b ? b - a : a - b) < copy->width_bytes) {
         return hr_fail(error, HR_E_INVALID,
-                       "copy: source and destination overlap: %" PRIu64 " bytes at %p and %p",
-                       copy->width_bytes, src->base, dst->base);
+                       "copy: source and destination overlap: %" PRIu64 " bytes at %s%" PRIx64
+                       " and %s%" PRIx64,
+                       copy->width_bytes, memory ? "0x" : "offset 0x", b, memory ? "0x" : "offset 0x", a);
     }
     return HR_OK;
 }

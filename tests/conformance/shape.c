@@ -548,6 +548,8 @@ static void wrong_descriptions_are_refused(fixture *fx)
     CHECK(hr_copy_async(stream, &copy, &fx->error) == HR_E_INVALID);
     copy = good, copy.height = 1, copy.src.place = HR_PLACE_DEVICE, copy.src.base = device + 15;
     CHECK(hr_copy_async(stream, &copy, &fx->error) == HR_E_INVALID); /* overlap */
+    copy.src.place = HR_PLACE_HOST;
+    CHECK(hr_copy_async(stream, &copy, &fx->error) == HR_E_INVALID); /* by whatever name */
     hr_segment segment = {0, UINT64_MAX - 3, 8};
     copy = good, copy.segments = &segment, copy.segment_count = 1;
     CHECK(hr_copy_async(stream, &copy, &fx->error) == HR_E_RANGE);
