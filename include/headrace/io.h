@@ -27,7 +27,7 @@ typedef struct hr_source {
                          on it in place */
     /*
      * Reads up to `bytes` at `offset` into `buffer`, blocking. HR_OK with *got = bytes, or fewer only at the
-     * end of a source of unknown length; HR_END with *got = 0 past it.
+     * end of a source of unknown length; HR_END with *got = 0 past it. Any other positive status fails the run.
      */
     hr_status (*read)(void *self, uint64_t offset, void *buffer, uint64_t bytes, uint64_t *got,
                       hr_error *error);

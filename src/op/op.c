@@ -243,6 +243,27 @@ static hr_status plan_alike(const hr_op *op, const hr_dtype *dtypes, const hr_sh
     return HR_OK;
 }
 
+/* A plan may be a user's: what it answers is success or a failure with a reason, whatever it says and leaves unsaid. */
+static hr_status call_plan(const hr_op *op, const void *params, const hr_dtype *dtypes,
+                           const hr_shape *shapes, hr_op_plan *plan, hr_error *error)
+{
+    hr_error why = HR_ERROR_INIT;
+    hr_status status = op->plan(op, params, dtypes, shapes, plan, &why);
+    if (status == HR_OK) {
+        return HR_OK;
+    }
+    if (status > HR_OK) {
+        return hr_fail(error, HR_E_INVALID,
+                       "%s: its plan answered %d (%s), which is neither success nor a failure", op->name,
+                       (int)status, hr_status_text(status));
+    }
+    hr_fail(error, status, "%s", why.text[0] != '\0' ? why.text : hr_status_text(status));
+    if (error != NULL) {
+        error->code = why.code;
+    }
+    return status;
+}
+
 hr_status hr_op_make_plan(const hr_op *op, const void *params, const hr_dtype *dtypes, const hr_shape *shapes,
                           hr_op_plan *plan, hr_error *error)
 {
@@ -259,7 +280,7 @@ hr_status hr_op_make_plan(const hr_op *op, const void *params, const hr_dtype *d
     }
     hr_op_plan made;
     memset(&made, 0, sizeof made);
-    status = op->plan != NULL ? op->plan(op, params, dtypes, shapes, &made, error)
+    status = op->plan != NULL ? call_plan(op, params, dtypes, shapes, &made, error)
                               : plan_alike(op, dtypes, shapes, &made, error);
     if (status == HR_OK) {
         *plan = made;

@@ -103,7 +103,6 @@ static hr_status open_streams(flow_device *device, hr_error *error)
 
 static hr_status open_state(hr_pipeline *pipeline, flow_device *device, hr_error *error)
 {
-    const hr_op *op = pipeline->options.op;
     uint64_t bytes = pipeline->plan.state_bytes;
     if (bytes == 0) {
         return HR_OK;
@@ -112,8 +111,8 @@ static hr_status open_state(hr_pipeline *pipeline, flow_device *device, hr_error
     if (status == HR_OK) {
         status = take(device->memory, bytes, "the op's state", &device->op_state, error);
     }
-    if (status == HR_OK && op->prepare != NULL) {
-        status = op->prepare(op, pipeline->options.params, device->op_state_host, error);
+    if (status == HR_OK) {
+        status = hr_run_prepare(pipeline, device->op_state_host, error);
     }
     if (status == HR_OK) {
         status = hr_copy_to_device(device->in, device->op_state, device->op_state_host, bytes, error);

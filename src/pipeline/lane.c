@@ -108,7 +108,9 @@ static hr_status fetch_all(hr_pipeline *pipeline, lane *self, hr_launch *launch,
         }
         launch->in[port] = hr_cut_view(cut, &cut->in[port], &range, data);
     }
-    if (cut->units == HR_LENGTH_UNKNOWN && *units < cut->chunk_units) {
+    if (cut->units != HR_LENGTH_UNKNOWN) {
+        *units = hr_cut_units(cut, launch->chunk); /* what was fetched has the neighbours' rows as well */
+    } else if (*units < cut->chunk_units) {
         hr_run_end(pipeline, launch->chunk + (*units > 0));
     }
     return *units > 0 ? HR_OK : HR_END;
@@ -343,8 +345,8 @@ static hr_status lane_open(hr_pipeline *pipeline, hr_error *error)
         set_widths(pipeline);
         status = take_memory(pipeline, error);
     }
-    if (status == HR_OK && op->prepare != NULL && state->op_state != NULL) {
-        status = op->prepare(op, pipeline->options.params, state->op_state, error);
+    if (status == HR_OK && state->op_state != NULL) {
+        status = hr_run_prepare(pipeline, state->op_state, error);
     }
     for (uint32_t i = 0; i < pipeline->depth && status == HR_OK; i++) {
         status = hr_run_spawn(pipeline, "hr-lane", lane_main, &state->lanes[i], error);

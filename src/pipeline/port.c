@@ -35,7 +35,8 @@ static hr_status read_some(const hr_source *source, uint64_t offset, void *buffe
         return HR_OK;
     }
     hr_status status = source->read(source->self, offset, buffer, bytes, got, error);
-    return status < 0 ? hr_run_refused(status, "the source", error) : status;
+    /* Any other answer is not the end of the data: taken for it, the result would be cut short. */
+    return status == HR_OK || status == HR_END ? status : hr_run_refused(status, "the source", error);
 }
 
 hr_status hr_port_read(const hr_source *source, uint64_t offset, void *buffer, uint64_t bytes, uint64_t *got,
@@ -120,6 +121,26 @@ hr_status hr_port_named(hr_status status, const char *kind, uint32_t port, uint3
     return status;
 }
 
+/* Data of unknown length may end behind any index of its first axis, and nowhere else. */
+static hr_status check_end(const hr_cut_port *input, uint64_t bytes, hr_error *error)
+{
+    uint64_t unit = input->unit_bytes, row = unit;
+    if (bytes % unit != 0) {
+        return hr_fail(error, HR_E_FORMAT,
+                       "the data ends in the middle of an element: %" PRIu64 " of %" PRIu64 " bytes",
+                       bytes % unit, unit);
+    }
+    for (uint32_t i = 1; i < input->whole.rank; i++) {
+        row *= input->whole.extent[i]; /* its size was checked with the shape */
+    }
+    if (row > 0 && bytes % row != 0) {
+        return hr_fail(error, HR_E_FORMAT,
+                       "the data ends in the middle of a row: %" PRIu64 " of %" PRIu64 " bytes", bytes % row,
+                       row);
+    }
+    return HR_OK;
+}
+
 hr_status hr_reader_fetch(hr_pipeline *pipeline, hr_reader *reader, hr_place_in_run place, void *buffer,
                           hr_range *range, hr_error *error)
 {
@@ -143,10 +164,7 @@ hr_status hr_reader_fetch(hr_pipeline *pipeline, hr_reader *reader, hr_place_in_
         return HR_OK;
     }
     uint64_t unit = pipeline->cut.in[place.port].unit_bytes;
-    if (got % unit != 0) {
-        hr_fail(error, HR_E_FORMAT,
-                "the data ends in the middle of an element: %" PRIu64 " of %" PRIu64 " bytes", got % unit,
-                unit);
+    if (check_end(&pipeline->cut.in[place.port], range->offset_bytes + got, error) != HR_OK) {
         return hr_port_named(HR_E_FORMAT, "input", place.port, pipeline->cut.inputs, error);
     }
     range->units = got / unit;

@@ -144,6 +144,18 @@ hr_status hr_run_refused(hr_status status, const char *who, hr_error *error)
     return status;
 }
 
+hr_status hr_run_prepare(const hr_pipeline *pipeline, void *state, hr_error *error)
+{
+    const hr_op *op = pipeline->options.op;
+    hr_error why = HR_ERROR_INIT;
+    hr_status status = op->prepare != NULL ? op->prepare(op, pipeline->options.params, state, &why) : HR_OK;
+    if (status != HR_OK) {
+        status = hr_run_refused(status, op->name, &why);
+        *error = why;
+    }
+    return status;
+}
+
 hr_status hr_turn_init(hr_turn *turn)
 {
     turn->next = 0;

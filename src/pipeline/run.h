@@ -138,6 +138,9 @@ void hr_run_stop(hr_pipeline *pipeline);
  * without a text gets one. `who`: "the op". */
 HR_CHECKED hr_status hr_run_refused(hr_status status, const char *who, hr_error *error);
 
+/* Lets the op fill its state, of plan.state_bytes of host memory. */
+HR_CHECKED hr_status hr_run_prepare(const hr_pipeline *pipeline, void *state, hr_error *error);
+
 hr_status hr_turn_init(hr_turn *turn);
 void hr_turn_destroy(hr_turn *turn);
 /* Waits until it is the chunk's turn; false if the chunk is stopped. Then hr_turn_pass() lets the next one.

@@ -164,6 +164,39 @@ static void matmul_needs_matrices_that_fit(void **state)
             SHAPE(UINT64_C(1) << 32, 1), HR_F32, SHAPE(1, UINT64_C(1) << 32));
 }
 
+static hr_status answer;
+
+static hr_status mute_plan(const hr_op *op, const void *params, const hr_dtype *dtypes,
+                           const hr_shape *shapes, hr_op_plan *plan, hr_error *error)
+{
+    (void)op;
+    (void)params;
+    (void)dtypes;
+    (void)shapes;
+    (void)plan;
+    (void)error;
+    return answer;
+}
+
+static void a_plan_of_ones_own_fails_with_a_reason(void **state)
+{
+    (void)state;
+    const hr_op op = {
+        .size = sizeof op, .name = "own", .inputs = 1, .rule = HR_CHUNK_ELEMENTS, .plan = mute_plan};
+    const hr_dtype dtype = HR_U8;
+    const hr_shape shape = SHAPE(4);
+    hr_op_plan made;
+    hr_error error = HR_ERROR_INIT;
+    answer = HR_AGAIN;
+    assert_int_equal(hr_op_make_plan(&op, NULL, &dtype, &shape, &made, &error), HR_E_INVALID);
+    assert_non_null(strstr(error.text, "own: its plan answered 2"));
+    assert_int_equal(error.status, HR_E_INVALID);
+    answer = HR_E_FORMAT;
+    assert_int_equal(hr_op_make_plan(&op, NULL, &dtype, &shape, &made, &error), HR_E_FORMAT);
+    assert_string_equal(error.text, hr_status_text(HR_E_FORMAT));
+    assert_int_equal(hr_op_make_plan(&op, NULL, &dtype, &shape, &made, NULL), HR_E_FORMAT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -172,6 +205,7 @@ int main(void)
         cmocka_unit_test(ops_with_parameters_check_them),
         cmocka_unit_test(conv2d_needs_an_image_and_an_odd_filter),
         cmocka_unit_test(matmul_needs_matrices_that_fit),
+        cmocka_unit_test(a_plan_of_ones_own_fails_with_a_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -194,6 +194,83 @@ static void an_op_that_does_not_say_why_still_gets_a_text(void **state)
     }
 }
 
+/* Half the data, and then an answer that a source does not have. */
+static hr_status read_half(void *self, uint64_t offset, void *buffer, uint64_t bytes, uint64_t *got,
+                           hr_error *error)
+{
+    const pipes_source *source = self;
+    return offset >= source->bytes / 2 ? HR_AGAIN : pipes_read(self, offset, buffer, bytes, got, error);
+}
+
+static void an_answer_that_sources_do_not_have_is_not_the_end_of_the_data(void **state)
+{
+    (void)state;
+    for (int s = 0; s < SPECS; s++) {
+        for (int known = 0; known < 2; known++) {
+            bench t;
+            set_up(&t, specs[s]);
+            t.a_source.read = t.b_source.read = read_half;
+            t.a_source.sequential = t.b_source.sequential = true;
+            if (!known) {
+                t.a_source.bytes = t.b_source.bytes = HR_LENGTH_UNKNOWN;
+                t.options.in[0].shape.extent[0] = t.options.in[1].shape.extent[0] = HR_LENGTH_UNKNOWN;
+            }
+            assert_int_equal(run(&t), HR_E_INVALID);
+            assert_int_equal(t.error.chunk, COUNT / CHUNK / 2);
+            assert_non_null(strstr(t.error.text, "the source answered 2"));
+            expect_discarded(&t);
+            tear_down(&t);
+        }
+    }
+}
+
+static hr_status answer_of_prepare;
+
+static hr_status mute_prepare(const hr_op *op, const void *params, void *state, hr_error *error)
+{
+    (void)op;
+    (void)params;
+    (void)state;
+    (void)error;
+    return answer_of_prepare;
+}
+
+static hr_status stateful_plan(const hr_op *op, const void *params, const hr_dtype *dtypes,
+                               const hr_shape *shapes, hr_op_plan *plan, hr_error *error)
+{
+    (void)op;
+    (void)params;
+    (void)error;
+    plan->outputs = 1;
+    plan->dtype[0] = dtypes[0];
+    plan->shape[0] = shapes[0];
+    plan->state_bytes = 8;
+    return HR_OK;
+}
+
+static void an_op_that_cannot_be_prepared_fails_the_opening_with_a_reason(void **state)
+{
+    (void)state;
+    static const struct {
+        hr_status answer, expected;
+        const char *text;
+    } cases[] = {{HR_PENDING, HR_E_INVALID, "mix answered 1"}, {HR_E_IO, HR_E_IO, "mix failed"}};
+    for (int s = 0; s < SPECS; s++) {
+        for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+            bench t;
+            set_up(&t, specs[s]);
+            t.op.plan = stateful_plan;
+            t.op.prepare = mute_prepare;
+            answer_of_prepare = cases[i].answer;
+            assert_int_equal(hr_pipeline_open(&t.options, &t.pipeline, &t.error), cases[i].expected);
+            assert_null(t.pipeline);
+            assert_int_equal(t.error.status, cases[i].expected);
+            assert_non_null(strstr(t.error.text, cases[i].text));
+            tear_down(&t);
+        }
+    }
+}
+
 static void a_sink_that_fails_is_discarded(void **state)
 {
     (void)state;
@@ -522,6 +599,8 @@ int main(void)
         cmocka_unit_test(a_shape_that_promises_more_than_a_stream_has_is_told),
         cmocka_unit_test(the_lowest_chunk_that_failed_is_named),
         cmocka_unit_test(an_op_that_does_not_say_why_still_gets_a_text),
+        cmocka_unit_test(an_answer_that_sources_do_not_have_is_not_the_end_of_the_data),
+        cmocka_unit_test(an_op_that_cannot_be_prepared_fails_the_opening_with_a_reason),
         cmocka_unit_test(a_sink_that_fails_is_discarded),
         cmocka_unit_test(a_finish_that_fails_is_the_failure_of_the_run),
         cmocka_unit_test(a_cancel_at_each_stage_ends_the_run),
