@@ -76,7 +76,10 @@ typedef struct hr_report {
  * Plans, takes every buffer and starts the threads. Devices, sources, sinks, op and params stay the caller's
  * and must live until the pipeline is closed. The caller owns *pipeline. Blocks (setup_s). HR_E_INVALID and
  * HR_E_RANGE (shapes, a chunk larger than the pool can hold), HR_E_UNSUPPORTED (op on this device),
- * HR_E_*_MEMORY, HR_E_THREAD.
+ * HR_E_*_MEMORY, HR_E_THREAD, and what op->plan or op->prepare failed with.
+ *
+ * An output in memory must not overlap an input in memory, HR_E_INVALID otherwise, except that elements
+ * (HR_CHUNK_ELEMENTS, HR_CHUNK_REDUCE) of the same size may go exactly where they came from.
  */
 HR_API HR_CHECKED hr_status hr_pipeline_open(const hr_pipeline_options *options, hr_pipeline **pipeline,
                                              hr_error *error);
@@ -84,9 +87,11 @@ HR_API HR_CHECKED hr_status hr_pipeline_open(const hr_pipeline_options *options,
 HR_API HR_CHECKED hr_status hr_pipeline_output(const hr_pipeline *pipeline, uint32_t index, hr_dtype *dtype,
                                                hr_shape *shape);
 /*
- * Runs once, blocking until all is written and finished, or the first failure has been cleaned up. Takes no
- * memory and releases none. A failing chunk is named in error->chunk. HR_E_CANCELLED after
- * hr_pipeline_cancel(). *report is filled on success and, as far as it got, on failure.
+ * Runs once (HR_E_INVALID the second time), blocking until all is written and finished, or the first failure has
+ * been cleaned up. Takes no memory and releases none. A failing chunk is named in error->chunk. HR_E_CANCELLED
+ * after hr_pipeline_cancel(); HR_E_IO where a source ends before its shape; HR_E_FORMAT where data of unknown
+ * length ends inside a row, or inputs end at different elements; otherwise what a source, a sink, the op or a
+ * device failed with. *report is filled on success and, as far as it got, on failure.
  */
 HR_API HR_CHECKED hr_status hr_pipeline_run(hr_pipeline *pipeline, hr_report *report, hr_error *error);
 /* Ends the run soon; hr_pipeline_run() returns HR_E_CANCELLED. Async-signal-safe, any thread, any time

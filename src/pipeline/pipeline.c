@@ -15,6 +15,8 @@
 #include <string.h>
 
 #define PROGRESS_NS (HR_NS_PER_S / 10)
+/* Of an op's state, a partial result, an accumulated element: more than any memory has. */
+#define OP_BYTES_MOST (UINT64_C(1) << 47)
 
 void hr_pipeline_options_init(hr_pipeline_options *options)
 {
@@ -95,6 +97,13 @@ static hr_status check_op(const hr_op *op, hr_error *error)
     if (op == NULL) {
         return hr_fail(error, HR_E_INVALID, "pipeline: no op given");
     }
+    if (op->name == NULL) {
+        return hr_fail(error, HR_E_INVALID, "pipeline: an op without a name");
+    }
+    if (op->rule < HR_CHUNK_ELEMENTS || op->rule > HR_CHUNK_TILES) {
+        return hr_fail(error, HR_E_INVALID, "%s: %d is none of the rules for chunks", op->name,
+                       (int)op->rule);
+    }
     if (op->inputs == 0 || op->inputs > HR_MAX_PORTS) {
         return hr_fail(error, HR_E_INVALID, "%s: %" PRIu32 " inputs, and there may be 1 to %d", op->name,
                        op->inputs, HR_MAX_PORTS);
@@ -116,7 +125,80 @@ static hr_status cut_product(hr_pipeline *pipeline, hr_error *error)
         return hr_fail(error, HR_E_INVALID, "%s: a product needs (m, k) and (k, n) and makes (m, n)",
                        op->name);
     }
+    if (a->extent[0] == HR_LENGTH_UNKNOWN || b->extent[0] == HR_LENGTH_UNKNOWN) {
+        return hr_fail(error, HR_E_UNSUPPORTED, "%s: the shapes of a product must be known", op->name);
+    }
+    if (pipeline->plan.state_bytes > 0) {
+        return hr_fail(error, HR_E_UNSUPPORTED, "%s: a product has no state", op->name);
+    }
     pipeline->cut = (hr_cut){.rule = HR_CHUNK_TILES, .inputs = 2, .outputs = 1, .units = c->extent[0]};
+    return HR_OK;
+}
+
+/* What an op asks for beside its ports: slots are counted in sums and products of it, which must not wrap. */
+static hr_status check_plan(const hr_op *op, const hr_op_plan *plan, hr_error *error)
+{
+    if (plan->outputs > HR_MAX_PORTS) {
+        return hr_fail(error, HR_E_INVALID, "%s: %" PRIu32 " outputs, and there may be %d", op->name,
+                       plan->outputs, HR_MAX_PORTS);
+    }
+    if (plan->state_bytes > OP_BYTES_MOST || plan->partial_bytes > OP_BYTES_MOST ||
+        plan->accumulator_bytes > OP_BYTES_MOST) {
+        return hr_fail(error, HR_E_RANGE,
+                       "%s: wants %" PRIu64 " bytes of state, %" PRIu64 " a partial result, %" PRIu64
+                       " an accumulated element, and each may have at most %" PRIu64,
+                       op->name, plan->state_bytes, plan->partial_bytes, plan->accumulator_bytes,
+                       OP_BYTES_MOST);
+    }
+    return HR_OK;
+}
+
+static bool overlap(const void *a, uint64_t a_bytes, const void *b, uint64_t b_bytes)
+{
+    uintptr_t first = (uintptr_t)a, second = (uintptr_t)b;
+    uint64_t reach = first < second ? a_bytes : b_bytes,
+             apart = first < second ? second - first : first - second;
+    return a_bytes > 0 && b_bytes > 0 && apart < reach;
+}
+
+/* What a sink in memory will be written; of data of unknown length, what it has room for or at least its first byte. */
+static uint64_t output_bytes(const hr_pipeline *pipeline, uint32_t output)
+{
+    uint64_t bytes, room = hr_sink_room(pipeline->options.out[output].sink);
+    bool known = pipeline->cut.units != HR_LENGTH_UNKNOWN &&
+                 hr_shape_bytes(&pipeline->plan.shape[output], pipeline->plan.dtype[output], &bytes) == HR_OK;
+    return known ? bytes : room != HR_LENGTH_UNKNOWN ? room : 1;
+}
+
+/*
+ * Results are written while later chunks are still to be read: where they lie in an input's memory, the op would see
+ * results for data. Only an element that goes exactly where it came from is safe, in any order of chunks.
+ */
+static hr_status check_memory(const hr_pipeline *pipeline, uint32_t output, hr_error *error)
+{
+    const hr_pipeline_options *options = &pipeline->options;
+    const hr_sink *sink = options->out[output].sink;
+    uint64_t bytes = output_bytes(pipeline, output);
+    for (uint32_t i = 0; sink->data != NULL && i < pipeline->cut.inputs; i++) {
+        const hr_source *source = options->in[i].source;
+        bool in_place = source->data == sink->data && pipeline->cut.rule != HR_CHUNK_ROWS &&
+                        pipeline->cut.rule != HR_CHUNK_TILES &&
+                        pipeline->cut.in[i].unit_bytes == pipeline->cut.out[output].unit_bytes;
+        if (source->data != NULL && !in_place && overlap(source->data, source->bytes, sink->data, bytes)) {
+            return hr_fail(error, HR_E_INVALID,
+                           "output %" PRIu32 ": its memory overlaps that of input %" PRIu32
+                           ", which is read while it is written",
+                           output + 1, i + 1);
+        }
+    }
+    for (uint32_t i = 0; sink->data != NULL && i < output; i++) {
+        const hr_sink *other = options->out[i].sink;
+        if (other->data != NULL && overlap(other->data, output_bytes(pipeline, i), sink->data, bytes)) {
+            return hr_fail(error, HR_E_INVALID,
+                           "output %" PRIu32 ": its memory overlaps that of output %" PRIu32, output + 1,
+                           i + 1);
+        }
+    }
     return HR_OK;
 }
 
@@ -138,9 +220,8 @@ static hr_status resolve(hr_pipeline *pipeline, hr_error *error)
     if (status == HR_OK) {
         status = hr_op_make_plan(op, options->params, pipeline->in_dtype, shapes, &pipeline->plan, error);
     }
-    if (status == HR_OK && pipeline->plan.outputs > HR_MAX_PORTS) {
-        status = hr_fail(error, HR_E_INVALID, "%s: %" PRIu32 " outputs, and there may be %d", op->name,
-                         pipeline->plan.outputs, HR_MAX_PORTS);
+    if (status == HR_OK) {
+        status = check_plan(op, &pipeline->plan, error);
     }
     if (status == HR_OK) {
         status = op->rule == HR_CHUNK_TILES
@@ -154,6 +235,9 @@ static hr_status resolve(hr_pipeline *pipeline, hr_error *error)
             return hr_fail(error, HR_E_RANGE, "output %" PRIu32 ": its size does not fit in 63 bits", i + 1);
         }
         status = check_sink(&options->out[i], i, pipeline->plan.dtype[i], bytes, error);
+        if (status == HR_OK) {
+            status = check_memory(pipeline, i, error);
+        }
     }
     return status;
 }
@@ -386,9 +470,6 @@ hr_status hr_pipeline_run(hr_pipeline *pipeline, hr_report *report, hr_error *er
     if (pipeline == NULL || (report != NULL && report->size < sizeof *report)) {
         return hr_fail(error, HR_E_INVALID, "pipeline: null, or a report that HR_REPORT_INIT has not set up");
     }
-    for (int i = 0; i < HR_STAGE_COUNT; i++) {
-        pipeline->gauge[i].width = pipeline->width[i];
-    }
     pthread_mutex_lock(&pipeline->lock);
     if (pipeline->phase != HR_RUN_OPENED) {
         pthread_mutex_unlock(&pipeline->lock);
@@ -396,6 +477,9 @@ hr_status hr_pipeline_run(hr_pipeline *pipeline, hr_report *report, hr_error *er
     }
     pipeline->phase = HR_RUN_STARTING;
     pthread_mutex_unlock(&pipeline->lock);
+    for (int i = 0; i < HR_STAGE_COUNT; i++) {
+        pipeline->gauge[i].width = pipeline->width[i];
+    }
     pipeline->begin_ns = hr_now_ns();
     if (pipeline->executor->begin != NULL) {
         pipeline->executor->begin(pipeline);

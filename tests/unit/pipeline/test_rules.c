@@ -167,6 +167,8 @@ static hr_report rows_once(const char *spec, port_kind kind, uint64_t rows, uint
     hr_report report = HR_REPORT_INIT;
     hr_error error = HR_ERROR_INIT;
     expect_ok(run_on(spec, &options, &report, &error), &error);
+    /* Rows that two chunks read count once. */
+    assert_int_equal(report.done_bytes, 4 * rows * columns);
     for (uint64_t r = 0; r < rows; r++) {
         for (uint64_t column = 0; column < columns; column++) {
             uint32_t sum = 0;
@@ -482,6 +484,123 @@ static void what_does_not_fit_is_refused_when_opening(void **state)
     }
 }
 
+static hr_op_plan wanted_plan;
+
+static hr_status plan_as_wanted(const hr_op *op, const void *params, const hr_dtype *dtypes,
+                                const hr_shape *shapes, hr_op_plan *plan, hr_error *error)
+{
+    (void)op;
+    (void)params;
+    (void)error;
+    *plan = wanted_plan;
+    plan->outputs = 1;
+    plan->dtype[0] = dtypes[0];
+    plan->shape[0] = shapes[0];
+    return HR_OK;
+}
+
+/* Sizes that would wrap where slots are counted, and what an op must have. */
+static void an_op_that_no_memory_could_hold_is_refused(void **state)
+{
+    (void)state;
+    static uint32_t data[100], result[100];
+    hr_source a = hr_source_from_memory(data, sizeof data);
+    hr_sink c = hr_sink_to_memory(result, sizeof result);
+    hr_pipeline_options options;
+    hr_pipeline_options_init(&options);
+    options.in[0] = options.in[1] = (hr_port){.source = &a, .dtype = HR_U32, .shape = {1, {100}}};
+    options.out[0].sink = &c;
+    for (int s = 0; s < SPECS; s++) {
+        hr_error error = HR_ERROR_INIT;
+        hr_op op = pipes_mix_op;
+        options.op = &op;
+        op.plan = plan_as_wanted;
+        wanted_plan = (hr_op_plan){.state_bytes = UINT64_MAX};
+        assert_int_equal(run_on(specs[s], &options, NULL, &error), HR_E_RANGE);
+        wanted_plan = (hr_op_plan){.partial_bytes = UINT64_MAX - 255};
+        assert_int_equal(run_on(specs[s], &options, NULL, &error), HR_E_RANGE);
+        wanted_plan = (hr_op_plan){.accumulator_bytes = UINT64_C(1) << 63};
+        assert_int_equal(run_on(specs[s], &options, NULL, &error), HR_E_RANGE);
+        wanted_plan = (hr_op_plan){0};
+        expect_ok(run_on(specs[s], &options, NULL, &error), &error);
+        op.name = NULL;
+        assert_int_equal(run_on(specs[s], &options, NULL, &error), HR_E_INVALID);
+        op.name = "mix";
+        op.rule = (hr_chunk_rule)0;
+        assert_int_equal(run_on(specs[s], &options, NULL, &error), HR_E_INVALID);
+    }
+}
+
+static hr_status double_rows(const hr_launch *launch, hr_error *error)
+{
+    (void)error;
+    uint64_t elements = launch->out[0].shape.extent[0] * launch->out[0].row_pitch_bytes / 4;
+    for (uint64_t i = 0; i < elements; i++) {
+        ((uint32_t *)launch->out[0].data)[i] = 2 * ((const uint32_t *)launch->in[0].data)[i];
+    }
+    return HR_OK;
+}
+
+/* Elements may go where they came from; whatever else lies in the memory of an input would be read as its data. */
+static void results_over_data_that_is_still_read_are_refused(void **state)
+{
+    (void)state;
+    enum { COUNT = 1000 };
+    hr_op op = {
+        .size = sizeof op, .name = "double", .inputs = 1, .rule = HR_CHUNK_ELEMENTS, .cpu = double_rows};
+    for (int s = 0; s < SPECS; s++) {
+        uint32_t *data = pipes_numbers(2 * COUNT, 5), *before = pipes_numbers(2 * COUNT, 5);
+        hr_source a = hr_source_from_memory(data, 4 * COUNT);
+        hr_sink c = hr_sink_to_memory(data, 8 * COUNT);
+        hr_pipeline_options options;
+        hr_pipeline_options_init(&options);
+        options.op = &op;
+        options.in[0] = (hr_port){.source = &a, .dtype = HR_U32, .shape = {2, {COUNT / 10, 10}}};
+        options.out[0].sink = &c;
+        options.chunk_bytes = 80;
+        hr_error error = HR_ERROR_INIT;
+        expect_ok(run_on(specs[s], &options, NULL, &error), &error);
+        for (int i = 0; i < 2 * COUNT; i++) {
+            assert_int_equal(data[i], i < COUNT ? 2 * before[i] : before[i]);
+        }
+        op.rule = HR_CHUNK_ROWS;
+        assert_int_equal(run_on(specs[s], &options, NULL, &error), HR_E_INVALID);
+        assert_non_null(strstr(error.text, "output 1: its memory overlaps that of input 1"));
+        op.rule = HR_CHUNK_ELEMENTS;
+        c = hr_sink_to_memory(data + COUNT - 1, 4 * COUNT);
+        assert_int_equal(run_on(specs[s], &options, NULL, &error), HR_E_INVALID);
+        /* Side by side is no overlap. */
+        c = hr_sink_to_memory(data + COUNT, 4 * COUNT);
+        expect_ok(run_on(specs[s], &options, NULL, &error), &error);
+        assert_int_equal(data[COUNT], 4 * before[0]);
+        free(data);
+        free(before);
+    }
+}
+
+static void data_of_unknown_length_ends_with_a_row(void **state)
+{
+    (void)state;
+    static unsigned char data[1002], result[1002];
+    for (int s = 0; s < SPECS; s++) {
+        for (uint64_t bytes = 1000; bytes <= 1002; bytes++) {
+            hr_source a = hr_source_from_memory(data, bytes);
+            hr_sink c = hr_sink_to_memory(result, bytes);
+            hr_pipeline_options options;
+            hr_pipeline_options_init(&options);
+            options.op = hr_op_find("copy");
+            options.in[0] = (hr_port){.source = &a, .dtype = HR_U8, .shape = {2, {HR_LENGTH_UNKNOWN, 3}}};
+            options.out[0].sink = &c;
+            /* Also where a chunk ends with the data, and only the next one finds out. */
+            options.chunk_bytes = bytes == 1001 ? 77 : 8;
+            hr_error error = HR_ERROR_INIT;
+            hr_status status = run_on(specs[s], &options, NULL, &error);
+            assert_int_equal(status, bytes == 1002 ? HR_OK : HR_E_FORMAT);
+            assert_true(status == HR_OK || strstr(error.text, "middle of a row") != NULL);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -495,6 +614,9 @@ int main(void)
         cmocka_unit_test(inputs_of_unlike_length_are_told),
         cmocka_unit_test(several_devices_share_the_chunks),
         cmocka_unit_test(what_does_not_fit_is_refused_when_opening),
+        cmocka_unit_test(an_op_that_no_memory_could_hold_is_refused),
+        cmocka_unit_test(results_over_data_that_is_still_read_are_refused),
+        cmocka_unit_test(data_of_unknown_length_ends_with_a_row),
     };
     return cmocka_run_group_tests(tests, open_runtime, close_runtime);
 }
