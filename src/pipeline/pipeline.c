@@ -247,6 +247,7 @@ static void make_sync(hr_pipeline *pipeline)
     pthread_mutex_init(&pipeline->lock, NULL);
     pthread_cond_init(&pipeline->gate, NULL);
     sem_init(&pipeline->wake, 0, 0);
+    hr_fork_guard_open(&pipeline->guard);
     for (int i = 0; i < HR_STAGE_COUNT; i++) {
         hr_gauge_init(&pipeline->gauge[i]);
     }
@@ -465,10 +466,19 @@ static void take_result(hr_pipeline *pipeline, hr_result *result)
     }
 }
 
+static hr_status fail_forked(hr_error *error)
+{
+    return hr_fail(error, HR_E_FORKED,
+                   "pipeline: it was opened before fork() and is of no use in the child; open it there");
+}
+
 hr_status hr_pipeline_run(hr_pipeline *pipeline, hr_report *report, hr_error *error)
 {
     if (pipeline == NULL || (report != NULL && report->size < sizeof *report)) {
         return hr_fail(error, HR_E_INVALID, "pipeline: null, or a report that HR_REPORT_INIT has not set up");
+    }
+    if (hr_forked(&pipeline->guard)) {
+        return fail_forked(error);
     }
     pthread_mutex_lock(&pipeline->lock);
     if (pipeline->phase != HR_RUN_OPENED) {
@@ -536,6 +546,9 @@ hr_status hr_pipeline_close(hr_pipeline **pipeline, hr_error *error)
         return HR_OK;
     }
     hr_pipeline *self = *pipeline;
+    if (hr_forked(&self->guard)) {
+        return fail_forked(error);
+    }
     pthread_mutex_lock(&self->lock);
     bool running = self->phase == HR_RUN_STARTING || self->phase == HR_RUN_RUNNING;
     if (self->phase == HR_RUN_OPENED) {
@@ -554,6 +567,7 @@ hr_status hr_pipeline_close(hr_pipeline **pipeline, hr_error *error)
     for (int i = 0; i < HR_STAGE_COUNT; i++) {
         hr_gauge_destroy(&self->gauge[i]);
     }
+    hr_fork_guard_close(&self->guard);
     sem_destroy(&self->wake);
     pthread_cond_destroy(&self->gate);
     pthread_mutex_destroy(&self->lock);

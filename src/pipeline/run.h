@@ -18,6 +18,7 @@
 
 #include <headrace/pipeline.h>
 
+#include "base/fork.h"
 #include "core/registry.h"
 #include "cost/cost.h"
 #include "pipeline/costs.h"
@@ -77,6 +78,7 @@ struct hr_pipeline {
     hr_device_info info; /* of the first device */
     const hr_executor *executor;
     void *state;
+    hr_fork_guard guard; /* its threads are not in a child */
 
     pthread_mutex_t lock;
     pthread_cond_t gate;

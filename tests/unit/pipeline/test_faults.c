@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static hr_runtime *runtime;
@@ -491,6 +492,40 @@ static void a_pipeline_cancelled_before_it_runs_reads_nothing_to_its_end(void **
     }
 }
 
+/* 0 if the child of a fork is told so by every call, and none waits for threads that are not there. */
+static int use_in_child(hr_pipeline **pipeline)
+{
+    hr_error error = HR_ERROR_INIT;
+    alarm(60);
+    if (hr_pipeline_run(*pipeline, NULL, &error) != HR_E_FORKED || strstr(error.text, "fork") == NULL) {
+        return 1;
+    }
+    hr_pipeline_cancel(*pipeline);
+    return hr_pipeline_close(pipeline, &error) == HR_E_FORKED && *pipeline != NULL ? 0 : 2;
+}
+
+static void a_child_is_told_that_the_pipeline_is_its_parents(void **state)
+{
+    (void)state;
+    for (int s = 0; s < SPECS; s++) {
+        bench t;
+        set_up(&t, specs[s]);
+        assert_int_equal(hr_pipeline_open(&t.options, &t.pipeline, &t.error), HR_OK);
+        for (int ran = 0; ran < 2; ran++) {
+            pid_t child = fork();
+            if (child == 0) {
+                _exit(use_in_child(&t.pipeline));
+            }
+            int ended = -1;
+            assert_int_equal(waitpid(child, &ended, 0), child);
+            assert_int_equal(ended, 0);
+            hr_status expected = ran ? HR_E_INVALID : HR_OK;
+            assert_int_equal(hr_pipeline_run(t.pipeline, &t.report, &t.error), expected);
+        }
+        tear_down(&t);
+    }
+}
+
 static void close_while_running(void *self, const hr_span *span)
 {
     (void)span;
@@ -609,6 +644,7 @@ int main(void)
         cmocka_unit_test(a_blocked_source_is_interrupted_when_another_fails),
         cmocka_unit_test(a_pipeline_that_never_ran_closes),
         cmocka_unit_test(a_pipeline_cancelled_before_it_runs_reads_nothing_to_its_end),
+        cmocka_unit_test(a_child_is_told_that_the_pipeline_is_its_parents),
         cmocka_unit_test(a_running_pipeline_does_not_close),
         cmocka_unit_test(a_slow_sink_slows_the_source),
         cmocka_unit_test(a_thousand_pipelines_leave_memory_flat),
