@@ -129,7 +129,8 @@ typedef struct hr_op {
     hr_status (*prepare)(const struct hr_op *op, const void *params, void *state, hr_error *error);
     hr_launch_fn cpu; /* null: the op does not run on the CPU */
     hr_launch_fn
-        cuda; /* a user's own launcher; the built-in ops leave it null and the CUDA module has theirs */
+        cuda; /* a user's own launcher, whatever the op's name; the built-in ops leave it null and the CUDA
+                 module has theirs */
     /* HR_CHUNK_REDUCE: combine in order of chunks, on the host; `total` starts zeroed, partial_bytes long.
      * `elements`: the chunk's. */
     void (*combine)(const struct hr_op *op, const void *params, void *total, const void *partial,

@@ -122,10 +122,16 @@ size_t hr_device_counters(hr_device *device, hr_counter *counters, size_t room)
     return device->ops->counters != NULL ? device->ops->counters(device->impl, counters, room) : 0;
 }
 
+/* The device's launcher of the built-in op. An op that brings its own for CUDA is none, whatever it is called. */
+static hr_launch_fn built_in_launcher(hr_device *device, const hr_op *op)
+{
+    bool asks = op->cuda == NULL && device->ops->find_launcher != NULL;
+    return asks ? device->ops->find_launcher(device->impl, op->name) : NULL;
+}
+
 hr_status hr_device_launcher(hr_device *device, const hr_op *op, hr_launch_fn *fn, hr_error *error)
 {
-    hr_launch_fn found =
-        device->ops->find_launcher != NULL ? device->ops->find_launcher(device->impl, op->name) : NULL;
+    hr_launch_fn found = built_in_launcher(device, op);
     if (found == NULL) {
         hr_device_info info = HR_DEVICE_INFO_INIT;
         hr_status status = hr_device_get_info(device, &info, error);
@@ -148,8 +154,7 @@ void hr_device_product_block(hr_device *device, const hr_op *op, hr_dtype dtype,
     const hr_device_ops *ops = device->ops;
     *rows = *columns = 0;
     /* A launcher of the op's own cuts as it likes. */
-    if (ops->product_block != NULL && ops->find_launcher != NULL &&
-        ops->find_launcher(device->impl, op->name) != NULL) {
+    if (ops->product_block != NULL && built_in_launcher(device, op) != NULL) {
         ops->product_block(device->impl, dtype, rows, columns);
     }
 }

@@ -22,8 +22,8 @@ HR_CHECKED hr_status hr_timer_read(hr_timer *timer, uint64_t *time_ns, hr_error 
 /* Queues a launcher in a stream; the rules of hr_device_ops.launch. */
 HR_CHECKED hr_status hr_stream_launch(hr_stream *stream, hr_launch_fn fn, const hr_launch *launch,
                                       hr_error *error);
-/* The launcher of `op` on this device: the device's own, else op->cpu or op->cuda by kind; HR_E_UNSUPPORTED
- * with the reason. */
+/* The launcher of `op` on this device: the device's own for a built-in op, else op->cpu or op->cuda by kind;
+ * HR_E_UNSUPPORTED with the reason. */
 HR_CHECKED hr_status hr_device_launcher(hr_device *device, const hr_op *op, hr_launch_fn *fn,
                                         hr_error *error);
 /* Of the device's own launcher of matmul, what hr_device_ops.product_block says; both 0 where it has none, or no such block.

@@ -114,6 +114,19 @@ static hr_status check_op(const hr_op *op, hr_error *error)
     return HR_OK;
 }
 
+/* Devices have their launchers of the built-in ops by name: another op of that name must not get one. */
+static hr_status check_name(const hr_op *op, const hr_device_info *info, hr_error *error)
+{
+    const hr_op *built_in = hr_op_find(op->name);
+    if (info->kind == HR_DEVICE_CUDA && op->cuda == NULL && built_in != NULL && built_in->cpu != op->cpu) {
+        return hr_fail(
+            error, HR_E_UNSUPPORTED,
+            "%s: is not the built-in op of that name, and has no launcher of its own for device %s", op->name,
+            info->spec);
+    }
+    return HR_OK;
+}
+
 /* A matrix product has a plan of its own; of the cut only the number of ports counts. */
 static hr_status cut_product(hr_pipeline *pipeline, hr_error *error)
 {
@@ -210,6 +223,9 @@ static hr_status resolve(hr_pipeline *pipeline, hr_error *error)
     hr_status status = check_op(op, error);
     if (status == HR_OK) {
         status = check_devices(options, &pipeline->info, error);
+    }
+    if (status == HR_OK) {
+        status = check_name(op, &pipeline->info, error);
     }
     hr_shape shapes[HR_MAX_PORTS];
     for (uint32_t i = 0; status == HR_OK && i < op->inputs; i++) {

@@ -317,6 +317,45 @@ static void test_tiles_are_whole_blocks_of_the_devices_own_product(void **state)
     free(c);
 }
 
+/* The module has a launcher for the built-in matmul. An op of one's own may be called that too, and is not it. */
+static void test_an_op_of_ones_own_is_not_the_built_in_one_of_its_name(void **state)
+{
+    fixture *f = *state;
+    enum { COUNT = 1000 };
+    float a[COUNT] = {0}, b[COUNT] = {0}, c[COUNT] = {0};
+    hr_op op = add_op();
+    op.name = "matmul";
+    hr_source in[2] = {hr_source_from_memory(a, sizeof a), hr_source_from_memory(b, sizeof b)};
+    hr_sink out = hr_sink_to_memory(c, sizeof c);
+    hr_pipeline_options options;
+    hr_pipeline_options_init(&options);
+    options.op = &op;
+    options.devices = &f->device;
+    options.device_count = 1;
+    options.cost_file = "";
+    for (int i = 0; i < 2; i++) {
+        options.in[i] = (hr_port){.source = &in[i], .dtype = HR_F32, .shape = {2, {10, COUNT / 10}}};
+    }
+    options.out[0].sink = &out;
+    for (int i = 0; i < COUNT; i++) {
+        a[i] = (float)i;
+        b[i] = 0.5f;
+    }
+    hr_pipeline *pipeline = NULL;
+    assert_ok(hr_pipeline_open(&options, &pipeline, problem));
+    assert_ok(hr_pipeline_run(pipeline, NULL, problem));
+    assert_ok(hr_pipeline_close(&pipeline, problem));
+    for (int i = 0; i < COUNT; i++) {
+        assert_true(c[i] == (float)i + 0.5f);
+    }
+    op.cpu = op.cuda;
+    op.cuda = NULL;
+    hr_error error = HR_ERROR_INIT;
+    assert_int_equal(hr_pipeline_open(&options, &pipeline, &error), HR_E_UNSUPPORTED);
+    assert_non_null(strstr(error.text, "not the built-in op of that name"));
+    assert_null(pipeline);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, fixture_open, fixture_close)
@@ -328,6 +367,7 @@ int main(void)
         T(test_lost_device_names_the_first_chunk),
         T(test_tiles_are_whole_blocks_of_the_devices_own_product),
         T(test_failed_call_ends_the_run_only),
+        T(test_an_op_of_ones_own_is_not_the_built_in_one_of_its_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
