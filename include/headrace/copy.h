@@ -40,8 +40,9 @@ typedef struct hr_segment {
 
 /*
  * A copy. 1-D: height = depth = 1. 2-D: depth = 1. 3-D: all three. A list of segments (segment_count > 0)
- * replaces the shape; memory and symbols have segments, arrays have none. Zero in any extent copies nothing and
- * is no error. Ends must not overlap (of plain rows this is checked, whatever the places).
+ * replaces the shape; memory and symbols have segments, arrays have none. Two arrays must have elements of the
+ * same size. Zero in any extent copies nothing and is no error. Ends must not overlap (of plain rows this is
+ * checked, whatever the places).
  */
 typedef struct hr_copy {
     size_t size; /* sizeof(hr_copy) */
@@ -84,7 +85,8 @@ typedef struct hr_fill {
         sizeof(hr_fill), {HR_PLACE_DEVICE, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, 0, 1, 1, 0, 1 \
     }
 
-/* Queues the fill and returns at once; the rules and failures of hr_copy_async(). */
+/* Queues the fill and returns at once; the rules and failures of hr_copy_async(). HR_E_UNSUPPORTED: pageable memory,
+ * on a device with memory of its own. */
 HR_API HR_CHECKED hr_status hr_fill_async(hr_stream *stream, const hr_fill *fill, hr_error *error);
 
 /* The plain 1-D copies, in one line. */

@@ -203,6 +203,19 @@ static hr_status check_overlap(const hr_bcopy *copy, hr_error *error)
     return HR_OK;
 }
 
+/* A GPU counts such a copy in the elements of both arrays at once. */
+static hr_status check_elements(const hr_end *dst, const hr_end *src, hr_error *error)
+{
+    if (dst->place == HR_PLACE_ARRAY && src->place == HR_PLACE_ARRAY &&
+        dst->array->element_bytes != src->array->element_bytes) {
+        return hr_fail(error, HR_E_INVALID,
+                       "copy: elements of the source have %" PRIu64
+                       " bytes, those of the destination %" PRIu64 "; go through memory",
+                       src->array->element_bytes, dst->array->element_bytes);
+    }
+    return HR_OK;
+}
+
 static hr_status copy_shape(hr_stream *stream, const hr_copy *copy, hr_error *error)
 {
     if (copy->width_bytes == 0 || copy->height == 0 || copy->depth == 0) {
@@ -213,6 +226,9 @@ static hr_status copy_shape(hr_stream *stream, const hr_copy *copy, hr_error *er
     hr_status status = check_end("copy", "source", stream->device, &copy->src, &shape, &checked.src, error);
     if (status == HR_OK) {
         status = check_end("copy", "destination", stream->device, &copy->dst, &shape, &checked.dst, error);
+    }
+    if (status == HR_OK) {
+        status = check_elements(&copy->dst, &copy->src, error);
     }
     if (status == HR_OK) {
         status = check_overlap(&checked, error);

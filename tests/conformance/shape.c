@@ -550,6 +550,15 @@ static void wrong_descriptions_are_refused(fixture *fx)
     CHECK(hr_copy_async(stream, &copy, &fx->error) == HR_E_INVALID); /* overlap */
     copy.src.place = HR_PLACE_HOST;
     CHECK(hr_copy_async(stream, &copy, &fx->error) == HR_E_INVALID); /* by whatever name */
+    hr_array *bytes;
+    options.dtype = HR_U8;
+    options.width = 40;
+    CHECK_OK(hr_array_open(fx->device, &options, &bytes, &fx->error));
+    copy = good, copy.dst.place = copy.src.place = HR_PLACE_ARRAY, copy.dst.array = array,
+    copy.src.array = bytes;
+    CHECK(hr_copy_async(stream, &copy, &fx->error) == HR_E_INVALID); /* elements of unlike size */
+    CHECK(strstr(fx->error.text, "elements of the source have 1 bytes") != NULL);
+    CHECK_OK(hr_array_close(&bytes, &fx->error));
     hr_segment segment = {0, UINT64_MAX - 3, 8};
     copy = good, copy.segments = &segment, copy.segment_count = 1;
     CHECK(hr_copy_async(stream, &copy, &fx->error) == HR_E_RANGE);
@@ -560,6 +569,12 @@ static void wrong_descriptions_are_refused(fixture *fx)
     CHECK(hr_fill_async(stream, &fill, &fx->error) == HR_E_INVALID);
     fill.value_bytes = 3;
     CHECK(hr_fill_async(stream, &fill, &fx->error) == HR_E_INVALID);
+    hr_device_info info = HR_DEVICE_INFO_INIT;
+    CHECK_OK(hr_device_get_info(fx->device, &info, &fx->error));
+    char pageable[16] = {0};
+    fill = (hr_fill)HR_FILL_INIT, fill.dst.place = HR_PLACE_HOST, fill.dst.base = pageable,
+    fill.width_bytes = 16;
+    CHECK(info.shares_host_memory || hr_fill_async(stream, &fill, &fx->error) == HR_E_UNSUPPORTED);
 
     CHECK_OK(hr_copy_async(stream, &good, &fx->error));
     CHECK_OK(hr_stream_wait(stream, &fx->error)); /* none of the refused ones came this far */

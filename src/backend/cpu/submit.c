@@ -134,11 +134,27 @@ hr_status hr_cpu_copy(hr_bstream *stream, const hr_bcopy *copy, hr_error *error)
     return HR_OK;
 }
 
+/* A GPU fills what it reaches; pageable memory it does not. */
+static hr_status check_reached(hr_bdevice *own, const hr_bend *end, uint64_t bytes, hr_error *error)
+{
+    hr_memory_kind kind = HR_MEMORY_PINNED;
+    bool asks = own->options.discrete && end->place == HR_PLACE_HOST;
+    hr_status status = asks ? hr_cpu_memory_kind(own, end->base, bytes, &kind) : HR_OK;
+    if (status == HR_OK && kind != HR_MEMORY_PINNED) {
+        return hr_fail(error, HR_E_UNSUPPORTED,
+                       "fill: the destination is pageable host memory: needs device or pinned memory");
+    }
+    return status;
+}
+
 hr_status hr_cpu_queue_fill(hr_bstream *stream, const hr_bfill *fill, hr_error *error)
 {
     uint64_t bytes = (fill->depth - 1) * fill->dst.slice_pitch_bytes +
                      (fill->height - 1) * fill->dst.row_pitch_bytes + fill->width_bytes;
     hr_status status = check_end(stream->device, &fill->dst, "fill: destination", bytes, error);
+    if (status == HR_OK) {
+        status = check_reached(stream->device, &fill->dst, bytes, error);
+    }
     if (status != HR_OK) {
         return status;
     }

@@ -152,16 +152,18 @@ static bool in_pitched(const struct cudaPitchedPtr *memory, struct cudaPos at, s
 static cudaError_t copy_3d(const struct cudaMemcpy3DParms *parms, cudaStream_t stream)
 {
     box b = {.width = parms->extent.width, .height = parms->extent.height, .depth = parms->extent.depth};
-    bool good = true;
+    bool good = parms->dstArray == NULL || parms->srcArray == NULL ||
+                parms->dstArray->element == parms->srcArray->element;
     cudaArray_t any = parms->dstArray != NULL ? parms->dstArray : parms->srcArray;
     if (any != NULL) {
         b.width *= any->element;
     }
     char *src = NULL;
     if (parms->dstArray != NULL) {
-        good = in_array(parms->dstArray, parms->dstPos, parms->extent, &b.dst, &b.dst_row, &b.dst_slice);
+        good =
+            good && in_array(parms->dstArray, parms->dstPos, parms->extent, &b.dst, &b.dst_row, &b.dst_slice);
     } else {
-        good = in_pitched(&parms->dstPtr, parms->dstPos, b.width, &b.dst, &b.dst_row, &b.dst_slice);
+        good = good && in_pitched(&parms->dstPtr, parms->dstPos, b.width, &b.dst, &b.dst_row, &b.dst_slice);
     }
     if (parms->srcArray != NULL) {
         good =
