@@ -488,6 +488,34 @@ static hr_status fail_forked(hr_error *error)
                    "pipeline: it was opened before fork() and is of no use in the child; open it there");
 }
 
+/*
+ * Data of unknown length may end behind any index of its first axis, and nowhere else. Which chunk holds the end is
+ * known only once all have come to theirs: some are claimed that lie behind it.
+ */
+static void check_end(hr_pipeline *pipeline)
+{
+    const hr_cut *cut = &pipeline->cut;
+    uint64_t element_bytes = 0, chunks = atomic_load(&pipeline->chunks);
+    for (uint32_t i = 0; i < cut->inputs; i++) {
+        element_bytes += cut->in[i].unit_bytes;
+    }
+    for (uint32_t i = 0; i < cut->inputs && !pipeline->failed && cut->units == HR_LENGTH_UNKNOWN; i++) {
+        uint64_t elements = atomic_load(&pipeline->done_bytes) / element_bytes, row = 1;
+        for (uint32_t axis = 1; axis < cut->in[i].whole.rank; axis++) {
+            row *= cut->in[i].whole.extent[axis]; /* its size was checked with the shape */
+        }
+        if (row > 0 && elements % row != 0) {
+            uint64_t last = chunks > 0 ? chunks - 1 : 0;
+            pipeline->failed = true;
+            hr_fail(&pipeline->failure, HR_E_FORMAT,
+                    "chunk %" PRIu64 ": the data ends in the middle of a row: %" PRIu64 " of %" PRIu64
+                    " elements",
+                    last, elements % row, row);
+            pipeline->failure.chunk = last;
+        }
+    }
+}
+
 hr_status hr_pipeline_run(hr_pipeline *pipeline, hr_report *report, hr_error *error)
 {
     if (pipeline == NULL || (report != NULL && report->size < sizeof *report)) {
@@ -524,6 +552,7 @@ hr_status hr_pipeline_run(hr_pipeline *pipeline, hr_report *report, hr_error *er
         pipeline->failed = true;
         hr_fail(&pipeline->failure, HR_E_CANCELLED, "%s: cancelled", pipeline->options.op->name);
     }
+    check_end(pipeline);
     hr_result result = {0};
     take_result(pipeline, &result);
     end_sinks(pipeline);

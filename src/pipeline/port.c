@@ -121,26 +121,6 @@ hr_status hr_port_named(hr_status status, const char *kind, uint32_t port, uint3
     return status;
 }
 
-/* Data of unknown length may end behind any index of its first axis, and nowhere else. */
-static hr_status check_end(const hr_cut_port *input, uint64_t bytes, hr_error *error)
-{
-    uint64_t unit = input->unit_bytes, row = unit;
-    if (bytes % unit != 0) {
-        return hr_fail(error, HR_E_FORMAT,
-                       "the data ends in the middle of an element: %" PRIu64 " of %" PRIu64 " bytes",
-                       bytes % unit, unit);
-    }
-    for (uint32_t i = 1; i < input->whole.rank; i++) {
-        row *= input->whole.extent[i]; /* its size was checked with the shape */
-    }
-    if (row > 0 && bytes % row != 0) {
-        return hr_fail(error, HR_E_FORMAT,
-                       "the data ends in the middle of a row: %" PRIu64 " of %" PRIu64 " bytes", bytes % row,
-                       row);
-    }
-    return HR_OK;
-}
-
 hr_status hr_reader_fetch(hr_pipeline *pipeline, hr_reader *reader, hr_place_in_run place, void *buffer,
                           hr_range *range, hr_error *error)
 {
@@ -164,7 +144,10 @@ hr_status hr_reader_fetch(hr_pipeline *pipeline, hr_reader *reader, hr_place_in_
         return HR_OK;
     }
     uint64_t unit = pipeline->cut.in[place.port].unit_bytes;
-    if (check_end(&pipeline->cut.in[place.port], range->offset_bytes + got, error) != HR_OK) {
+    if (got % unit != 0) {
+        hr_fail(error, HR_E_FORMAT,
+                "the data ends in the middle of an element: %" PRIu64 " of %" PRIu64 " bytes", got % unit,
+                unit);
         return hr_port_named(HR_E_FORMAT, "input", place.port, pipeline->cut.inputs, error);
     }
     range->units = got / unit;
