@@ -48,7 +48,7 @@ HR_API const char *hr_runtime_absent(hr_runtime *runtime, uint32_t index);
  * "cuda:1", or "auto" (the first GPU, else "cpu"). A spec with several devices ("cuda:0,1", "cuda:all") is
  * expanded first by hr_device_expand(). Blocks while a GPU's context is made. The caller owns *device.
  * HR_E_NOT_FOUND: no such device; HR_E_INVALID: the spec does not parse; HR_E_UNSUPPORTED: known, and its
- * module is not there.
+ * module is not there; HR_E_THREAD, HR_E_HOST_MEMORY, HR_E_DEVICE.
  *
  * The CPU's specs go on with options: "threads=N" (of launchers; all cores that the process may use), and for
  * "cpu:discrete" the speed of its links in bytes a second, "h2d=50G" and "d2h=50G" (powers of 1000; as fast as

@@ -172,7 +172,7 @@ typedef struct hr_create_options {
  * mode is kept. Pipes, devices and files that are open already ("-", "/dev/stdout") are written directly.
  * extent[0] may be HR_LENGTH_UNKNOWN: "-" and pipes then get raw data unless told otherwise, because a .npy
  * header comes first. Images are held in memory until the commit. Blocks. HR_E_NOT_FOUND (the folder),
- * HR_E_IO, HR_E_INVALID (a folder), HR_E_NO_SPACE (the room is reserved now where the file system can),
+ * HR_E_IO, HR_E_INVALID (a folder; an option), HR_E_RANGE (a size), HR_E_NO_SPACE (the room is reserved now where the file system can),
  * HR_E_UNSUPPORTED (a dtype or shape that the format cannot hold), HR_E_HOST_MEMORY.
  */
 HR_API HR_CHECKED hr_status hr_output_create(const char *path, hr_dtype dtype, const hr_shape *shape,

@@ -75,7 +75,7 @@ typedef struct hr_report {
 /*
  * Plans, takes every buffer and starts the threads. Devices, sources, sinks, op and params stay the caller's
  * and must live until the pipeline is closed. The caller owns *pipeline. Blocks (setup_s). HR_E_INVALID and
- * HR_E_RANGE (shapes, a chunk larger than the pool can hold), HR_E_UNSUPPORTED (op on this device),
+ * HR_E_RANGE (shapes, a chunk larger than the pool can hold), HR_E_UNSUPPORTED (op on this device, a stream where tiles are read anywhere),
  * HR_E_*_MEMORY, HR_E_THREAD, and what op->plan or op->prepare failed with.
  *
  * An output in memory must not overlap an input in memory, HR_E_INVALID otherwise, except that elements

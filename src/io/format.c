@@ -44,3 +44,11 @@ hr_format hr_format_of_name(const char *path)
     }
     return HR_FORMAT_AUTO;
 }
+
+hr_status hr_format_check(const char *name, hr_format format, hr_error *error)
+{
+    if ((unsigned)format > HR_FORMAT_PNM) {
+        return hr_fail(error, HR_E_INVALID, "%s: format %d is none of the known ones", name, (int)format);
+    }
+    return HR_OK;
+}

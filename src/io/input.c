@@ -409,7 +409,10 @@ hr_status hr_input_open(const char *path, const hr_open_options *options, hr_inp
         memcpy(&in->options, options, hr_min_u64(options->size, sizeof in->options));
     }
     in->info.path = copy;
-    hr_status status = open_path(in, error);
+    hr_status status = hr_format_check(in->name, in->options.format, error);
+    if (status == HR_OK) {
+        status = open_path(in, error);
+    }
     if (status != HR_OK) {
         hr_input_close(&in);
         return status;

@@ -24,6 +24,8 @@ struct hr_output {
     uint64_t header_bytes;
     hr_image image; /* pixels not null: collected here, encoded by the commit */
     bool committed;
+    bool was_told; /* by a finish, how much was written … */
+    uint64_t told_bytes;
     atomic_bool interrupted;
 };
 
@@ -88,6 +90,8 @@ static hr_status finish(void *self, uint64_t bytes, hr_error *error)
     if (out->committed) {
         return HR_OK;
     }
+    out->was_told = true;
+    out->told_bytes = bytes;
     hr_status status = HR_OK;
     if (out->info.bytes == HR_LENGTH_UNKNOWN) {
         status = settle_shape(out, bytes, error);
@@ -227,7 +231,10 @@ hr_status hr_output_create(const char *path, hr_dtype dtype, const hr_shape *sha
         memcpy(&out->options, options, hr_min_u64(options->size, sizeof out->options));
     }
     out->info = (hr_array_info){.dtype = dtype, .shape = *shape, .bytes = bytes, .path = copy};
-    status = hr_target_open(copy, out->options.no_sync, &out->target, error);
+    status = hr_format_check(hr_io_output_name(copy), out->options.format, error);
+    if (status == HR_OK) {
+        status = hr_target_open(copy, out->options.no_sync, &out->target, error);
+    }
     if (status == HR_OK) {
         status = prepare_output(out, error);
     }
@@ -257,7 +264,7 @@ hr_status hr_output_commit(hr_output *output, hr_error *error)
         return hr_fail(error, HR_E_INVALID, "%s: its length is not known; the sink's finish tells it",
                        hr_target_name(output->target));
     }
-    return finish(output, output->info.bytes, error);
+    return finish(output, output->was_told ? output->told_bytes : output->info.bytes, error);
 }
 
 void hr_output_close(hr_output **output)

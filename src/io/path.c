@@ -14,6 +14,9 @@ bool hr_same_file(const char *input, const char *output)
 {
     struct stat sa;
     struct stat sb;
+    if (input == NULL || output == NULL) {
+        return false;
+    }
     if (!stat_of(input, STDIN_FILENO, &sa) || !stat_of(output, STDOUT_FILENO, &sb)) {
         return false;
     }

@@ -259,6 +259,9 @@ static void raw_data_must_fit_its_shape(void **state)
     expect_refused_with(s, "a.raw", NULL, HR_E_FORMAT, "needs a dtype");
     options.format = HR_FORMAT_RAW;
     expect_refused_with(s, "a.raw", &options, HR_E_INVALID, "needs a dtype");
+    options.format = (hr_format)55;
+    expect_refused_with(s, "a.raw", &options, HR_E_INVALID, "format 55");
+    options.format = HR_FORMAT_RAW;
     options.dtype = HR_F32;
     options.shape = (hr_shape){2, {4, 7}};
     expect_refused_with(s, "a.raw", &options, HR_E_FORMAT, "(4, 7)|needs 112|has 96");
@@ -353,6 +356,7 @@ static void the_same_file_by_other_names(void **state)
     assert_false(hr_same_file(scratch_path(s, "one"), other));
     assert_true(hr_same_file(scratch_path(s, "two"), other));
     assert_false(hr_same_file(scratch_path(s, "none"), other));
+    assert_false(hr_same_file(NULL, other));
     snprintf(other, sizeof other, "%s/link", s->folder);
     assert_int_equal(symlink("one", other), 0);
     assert_true(hr_same_file(scratch_path(s, "one"), other));

@@ -329,6 +329,8 @@ static void what_does_not_belong_to_the_array_is_refused(void **state)
     assert_int_equal(sink->room_bytes, sizeof values);
     assert_int_equal(sink->finish(sink->self, 8, &error), HR_E_INVALID);
     assert_non_null(strstr(error.text, "8 bytes were written, 16 belong"));
+    /* Whoever was told so does not publish it as whole. */
+    assert_int_equal(hr_output_commit(output, &error), HR_E_INVALID);
     hr_output_close(&output);
     assert_int_equal(scratch_count(s), 0);
 
@@ -348,6 +350,11 @@ static void what_does_not_belong_to_the_array_is_refused(void **state)
     assert_int_equal(create_as(scratch_path(s, "a.npy"), HR_F32, &deep, &output, &error), HR_E_INVALID);
     assert_int_equal(create_as(scratch_path(s, "a.npy"), HR_DTYPE_NONE, &four, &output, &error),
                      HR_E_INVALID);
+    hr_create_options options = HR_CREATE_OPTIONS_INIT;
+    options.format = (hr_format)77;
+    assert_int_equal(hr_output_create(scratch_path(s, "a.npy"), HR_F32, &four, &options, &output, &error),
+                     HR_E_INVALID);
+    assert_non_null(strstr(error.text, "format 77"));
     assert_null(output);
     assert_int_equal(scratch_count(s), 0);
 }
