@@ -88,10 +88,11 @@ HR_API HR_CHECKED hr_status hr_pipeline_output(const hr_pipeline *pipeline, uint
                                                hr_shape *shape);
 /*
  * Runs once (HR_E_INVALID the second time), blocking until all is written and finished, or the first failure has
- * been cleaned up. Takes no memory and releases none. A failing chunk is named in error->chunk. HR_E_CANCELLED
- * after hr_pipeline_cancel(); HR_E_IO where a source ends before its shape; HR_E_FORMAT where data of unknown
- * length ends inside a row, or inputs end at different elements; HR_E_FORKED; otherwise what a source, a sink, the
- * op or a device failed with. *report is filled on success and, as far as it got, on failure.
+ * been cleaned up. Takes no memory and releases none, except that a stream of a CPU device takes some where more is
+ * queued in it than ever before. A failing chunk is named in error->chunk. HR_E_CANCELLED after
+ * hr_pipeline_cancel(); HR_E_IO where a source ends before its shape; HR_E_FORMAT where data of unknown length ends
+ * inside a row, or inputs end at different elements; HR_E_FORKED; otherwise what a source, a sink, the op or a device
+ * failed with. *report is filled on success and, as far as it got, on failure.
  */
 HR_API HR_CHECKED hr_status hr_pipeline_run(hr_pipeline *pipeline, hr_report *report, hr_error *error);
 /* Ends the run soon; hr_pipeline_run() returns HR_E_CANCELLED. Async-signal-safe, any thread, any time
