@@ -79,9 +79,6 @@ static void run_bands(hr_pipeline *pipeline, void *argument)
             return;
         }
     }
-    if (!hr_run_stopped(pipeline, 0)) {
-        atomic_store(&pipeline->done_bytes, pipeline->total_bytes);
-    }
 }
 
 static hr_status band_open(hr_pipeline *pipeline, hr_error *error)

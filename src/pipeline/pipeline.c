@@ -553,6 +553,10 @@ hr_status hr_pipeline_run(hr_pipeline *pipeline, hr_report *report, hr_error *er
         hr_fail(&pipeline->failure, HR_E_CANCELLED, "%s: cancelled", pipeline->options.op->name);
     }
     check_end(pipeline);
+    if (!pipeline->failed && pipeline->cut.rule == HR_CHUNK_TILES) {
+        /* Shares of a product are rounded, and of an empty one there are none. */
+        atomic_store(&pipeline->done_bytes, pipeline->total_bytes);
+    }
     hr_result result = {0};
     take_result(pipeline, &result);
     end_sinks(pipeline);

@@ -621,9 +621,6 @@ static void tile_cancel(hr_pipeline *pipeline)
 static void tile_settle(hr_pipeline *pipeline)
 {
     each_stream(pipeline, false);
-    if (!pipeline->failed) {
-        atomic_store(&pipeline->done_bytes, pipeline->total_bytes);
-    }
 }
 
 static hr_status tile_close(hr_pipeline *pipeline, hr_error *error)

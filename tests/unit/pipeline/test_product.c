@@ -122,6 +122,7 @@ static void product_once(const way *w, shape3 s, bool accumulator)
     for (uint32_t i = 0; i < w->devices; i++) {
         assert_int_equal(hr_device_close(&devices[i], &error), HR_OK);
     }
+    assert_int_equal(report.done_bytes, 4 * s.k * (s.m + s.n)); /* also where nothing had to be read */
     bool tiled = report.device_bytes > 0;
     for (uint64_t i = 0; i < s.m; i++) {
         for (uint64_t j = 0; j < s.n; j++) {
@@ -191,9 +192,43 @@ static void two_devices_share_the_rows(void **state)
     run_ways(ways, 1);
 }
 
+/* Cancelled before anything was computed, and nothing is said to be done. */
+static void a_cancelled_product_is_not_done(void **state)
+{
+    (void)state;
+    static const char *const specs[] = {"cpu", "cpu:discrete,threads=1"};
+    static uint32_t a[64], b[64], c[64];
+    for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
+        hr_source a_source = hr_source_from_memory(a, sizeof a),
+                  b_source = hr_source_from_memory(b, sizeof b);
+        hr_sink c_sink = hr_sink_to_memory(c, sizeof c);
+        hr_device *device = NULL;
+        hr_error error = HR_ERROR_INIT;
+        assert_int_equal(hr_device_open(runtime, specs[i], &device, &error), HR_OK);
+        hr_pipeline_options options;
+        hr_pipeline_options_init(&options);
+        options.op = &product_op;
+        options.devices = &device;
+        options.device_count = 1;
+        options.in[0] = (hr_port){.source = &a_source, .dtype = HR_U32, .shape = {2, {8, 8}}};
+        options.in[1] = (hr_port){.source = &b_source, .dtype = HR_U32, .shape = {2, {8, 8}}};
+        options.out[0].sink = &c_sink;
+        options.cost_file = pipes_cost_file();
+        hr_pipeline *pipeline = NULL;
+        hr_report report = HR_REPORT_INIT;
+        assert_int_equal(hr_pipeline_open(&options, &pipeline, &error), HR_OK);
+        hr_pipeline_cancel(pipeline);
+        assert_int_equal(hr_pipeline_run(pipeline, &report, &error), HR_E_CANCELLED);
+        assert_int_equal(report.done_bytes, 0);
+        assert_int_equal(hr_pipeline_close(&pipeline, &error), HR_OK);
+        assert_int_equal(hr_device_close(&device, &error), HR_OK);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_cancelled_product_is_not_done),
         cmocka_unit_test(a_product_in_memory_is_computed_in_place),
         cmocka_unit_test(a_product_goes_through_a_device_of_any_size),
         cmocka_unit_test(a_sink_that_must_be_written_in_order_is),
