@@ -109,8 +109,8 @@ struct hr_pipeline {
     uint64_t chunk_bytes; /* where the cut does not tell: of a tile of C */
     uint64_t pinned_bytes, device_bytes;
     double setup_s, predicted_s;
-    double
-        device_work; /* multiplications and additions of a product on one device, hr_tile_plan_work; a mean of several */
+    /* Multiplications and additions of a product on one device (the mean of several), as hr_tile_plan_work() counts. */
+    double device_work;
     uint64_t begin_ns;
 };
 

@@ -41,7 +41,6 @@ static uint32_t wait_behind(const hr_trace *trace, const hr_event *copy)
 
 typedef struct hr_pageable {
     uint64_t uploads, downloads, harmless;
-    uint64_t again; /* of those that block, copies of which there was one like it before */
     int64_t copying_ns, idle_ns;
 } hr_pageable;
 
@@ -66,7 +65,6 @@ static hr_status take(const hr_trace *trace, hr_finding *finding, const hr_inter
             status = hr_rule_show(finding, work);
         if (status != HR_OK)
             return status;
-        sum->again += !copy->first;
         sum->uploads += hr_event_is_upload(copy);
         sum->downloads += hr_event_is_download(copy);
         sum->copying_ns += hr_event_ns(copy);
@@ -136,17 +134,6 @@ static void describe(const hr_trace *trace, hr_finding *finding, const hr_pageab
     finding->little = 0.01;
 }
 
-/* Memory that is copied once is not worth pinning: that takes about as long as the copy gains. */
-static void tell_only(hr_finding *finding)
-{
-    finding->kind = HR_FINDING_INFORMATION;
-    finding->repair.kind = HR_REPAIR_NONE;
-    snprintf(finding->proof, sizeof finding->proof,
-             "each of these copies is made once; pinning memory takes about as long as it would save here, "
-             "and pays for memory that is "
-             "used again");
-}
-
 static hr_status check(const hr_trace *trace, hr_findings *findings, hr_error *error)
 {
     hr_intervals kernels = {0};
@@ -166,8 +153,6 @@ static hr_status check(const hr_trace *trace, hr_findings *findings, hr_error *e
         return HR_OK;
     }
     describe(trace, finding, &sum);
-    if (sum.again == 0)
-        tell_only(finding);
     hr_finding_finish(finding);
     return HR_OK;
 }
